@@ -1,11 +1,11 @@
 package document
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentstate/state"
@@ -191,6 +191,16 @@ func (o *Origins) Of(n int) Origin {
 	return o.by[i]
 }
 
+// groupEnd returns the number after those that a group has given, or one that is
+// too high if it is not one.
+func groupEnd(group state.JSON) int {
+	text := strings.TrimSuffix(string(group), "]")
+	if n, ok := messageNumber(text[strings.LastIndexByte(text, ',')+1:]); ok {
+		return n
+	}
+	return math.MaxInt
+}
+
 // minGroups is the number of groups below which none is dropped.
 const minGroups = 32
 
@@ -208,20 +218,18 @@ func (d *Document) shortenNumbers() ([]state.Effect, error) {
 	first := math.MaxInt
 	unneeded := func() int {
 		return sort.Search(groups.Len()-1, func(i int) bool { // the last one has the next number
-			last := 0
-			err = cmp.Or(err, eachRecord(persist.At[state.JSON](groups, i), i, func(end int, _ Origin) { last = end }))
-			return last > first
+			return groupEnd(persist.At[state.JSON](groups, i)) > first
 		})
 	}
 	for i := range entries.Len() { // of which the first mostly has the lowest number
 		first = min(first, persist.At[int](entries, i))
 		if i == 0 && unneeded() < groups.Len()/2 {
-			return nil, err
+			return nil, nil
 		}
 	}
 	n := unneeded()
-	if err != nil || n < groups.Len()/2 {
-		return nil, err
+	if n < groups.Len()/2 {
+		return nil, nil
 	}
 	return []state.Effect{dropFirstEffect(fieldNumbers, n)}, nil
 }

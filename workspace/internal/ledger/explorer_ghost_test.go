@@ -685,7 +685,7 @@ func (g *ghost) read(h *sight, old *world, c *call) {
 	g.check(g.reader, h, h.now(), w.text)
 	if c.kind == "compact" || c.kind == "takeOver" {
 		if h.Run != nil {
-			g.check(g.freshReader(), h, h.Run.Base, w.run.base)
+			g.check(g.freshReader(), h, *h.Run.Base, w.run.base)
 		}
 		g.check(g.freshReader(), h, h.start(), g.texts[h.start().Chain])
 		g.checkPast(h)

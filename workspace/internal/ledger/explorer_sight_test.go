@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -21,7 +22,7 @@ type sight struct {
 		Renewals uint64
 		Attempt  int
 		Message  sightMessage
-		Base     Position
+		Base     *Position
 	}
 	Queue       sightList
 	Ended       string
@@ -81,6 +82,12 @@ func (g *ghost) decode(value []byte) *sight {
 	s := &sight{}
 	if err := json.Unmarshal(data, s); err != nil {
 		g.x.violated("the head cannot be read: %v", err)
+	}
+	if r := s.Run; r != nil { // without what the head says too
+		r.Token = cmp.Or(r.Token, s.Token)
+		if r.Base == nil {
+			r.Base = &Position{s.Version, s.Chain}
+		}
 	}
 	return s
 }
