@@ -60,8 +60,11 @@ type Document struct {
 	// references are the ranges of messages of the results, or nil if they are
 	// not known.
 	references *persist.List // of resultRanges
-	// unused says that there may be messages to which nothing refers.
-	unused bool
+	// unused says that there may be messages to which nothing refers. edited says
+	// that not only the oldest ones were dropped since they were deleted last; swept
+	// is the number of messages that were left then, or 0.
+	unused, edited bool
+	swept          int
 	// conversation is never nil. It is another one after each change of the
 	// conversation or the results.
 	conversation *keptConversation
@@ -170,7 +173,7 @@ func (d *Document) Encode() []byte {
 // Clone returns a document with the same content. The cost does not depend on
 // how much that is.
 func (d *Document) Clone() *Document {
-	c := &Document{references: d.references, unused: d.unused, conversation: d.conversation, parts: d.shareParts(0)}
+	c := &Document{references: d.references, unused: d.unused, edited: d.edited, swept: d.swept, conversation: d.conversation, parts: d.shareParts(0)}
 	c.owner.Store(persist.NewOwner())
 	d.owner.Store(persist.NewOwner())
 	if x := d.messages.Load(); x != nil {

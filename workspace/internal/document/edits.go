@@ -32,7 +32,9 @@ func (d *Document) Apply(effects []state.Effect) error {
 			added = append(added, n)
 		}
 	}
-	d.unused = d.unused || !referToAll(effects, added) // as after an import or a rollback
+	if !referToAll(effects, added) { // as after an import or a rollback
+		d.unused, d.edited = true, true
+	}
 	return nil
 }
 

@@ -87,6 +87,7 @@ func (d *Document) noteConversation(e *state.Effect, before *fieldValue) {
 	case e.Part == PartConversation && e.Field != fieldVersion && e.Field != fieldNumbers:
 		d.conversation = &keptConversation{}
 		d.unused = d.unused || e.Kind != state.EffectAppend
+		d.edited = d.edited || e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
 		switch e.Field {
 		case fieldEntries:
 			d.noteEntries(e)
@@ -169,7 +170,7 @@ func (d *Document) noteResults(e *state.Effect) {
 
 // forgetConversation is called when the conversation may be any other.
 func (d *Document) forgetConversation() {
-	d.references, d.unused, d.conversation = nil, true, &keptConversation{}
+	d.references, d.unused, d.edited, d.conversation = nil, true, true, &keptConversation{}
 	d.entryNumbers.Store(nil)
 }
 

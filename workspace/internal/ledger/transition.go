@@ -50,6 +50,9 @@ func (t *transition) addBlob(data []byte) string {
 		name = t.reader.newBlobName(t.Seq+1, data)
 	}
 	t.newBlobs = append(t.newBlobs, newBlob{name, data})
+	if t.reader.fresh == nil {
+		t.reader.fresh = map[string][]byte{}
+	}
 	t.reader.fresh[name] = data
 	return name
 }
