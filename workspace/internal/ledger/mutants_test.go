@@ -362,6 +362,12 @@ var mutants = []mutant{
 	{name: "the index finds a message that was deleted", finder: documents, edits: []textEdit{
 		{inDocument + "messages.go", "if known, _ := x.number(old.json()); known == n {", "if known, _ := x.number(old.json()); known == 0 {"},
 	}},
+	{name: "a snapshot that was prepared is written although the content has changed", edits: []textEdit{
+		{"compact.go", "if content.text == nil || content.at != limit {", "if content.text == nil {"},
+	}},
+	{name: "the run that was stored short has its base elsewhere", edits: []textEdit{
+		{"head_json.go", "if r.Base == h.Position() {", "if r.Base.Version <= h.Version {"},
+	}},
 	{name: "undoing a run lets its numbers be given again", edits: []textEdit{
 		{inDocument + "edits.go", "(field == fieldVersion || field == fieldNumbers)", "field == fieldVersion"},
 	}},
