@@ -65,6 +65,8 @@ type Document struct {
 	// is the number of messages that were left then, or 0.
 	unused, edited bool
 	swept          int
+	// empty is what the schema has for which the document was loaded last, or nil.
+	empty atomic.Pointer[emptyState]
 	// conversation is never nil. It is another one after each change of the
 	// conversation or the results.
 	conversation *keptConversation
@@ -181,6 +183,7 @@ func (d *Document) Clone() *Document {
 	}
 	c.entryNumbers.Store(d.entryNumbers.Load())
 	c.newest.Store(d.newest.Load())
+	c.empty.Store(d.empty.Load())
 	return c
 }
 

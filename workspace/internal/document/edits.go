@@ -12,8 +12,16 @@ import (
 // Apply applies all effects in their order. If one does not fit, it applies
 // none and returns ErrCorrupt.
 func (d *Document) Apply(effects []state.Effect) error {
+	added, err := d.apply(effects)
+	if err == nil && !referToAll(effects, added) { // as after an import or a rollback
+		d.unused, d.edited = true, true
+	}
+	return err
+}
+
+// apply returns the numbers of the messages that the effects add.
+func (d *Document) apply(effects []state.Effect) (added []int, err error) {
 	before := make([]*fieldValue, len(effects))
-	var added []int // the numbers of messages
 	for i := range effects {
 		e := &effects[i]
 		before[i] = d.get(e.Part, e.Field)
@@ -23,7 +31,7 @@ func (d *Document) Apply(effects []state.Effect) error {
 				d.put(effects[j].Part, effects[j].Field, before[j])
 			}
 			d.forgetConversation()
-			return fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
+			return nil, fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
 				fault.Quote(string(e.Kind)), fault.Quote(e.Field), fault.Quote(e.Part), problem)
 		}
 		d.put(e.Part, e.Field, after)
@@ -32,10 +40,7 @@ func (d *Document) Apply(effects []state.Effect) error {
 			added = append(added, n)
 		}
 	}
-	if !referToAll(effects, added) { // as after an import or a rollback
-		d.unused, d.edited = true, true
-	}
-	return nil
+	return added, nil
 }
 
 // Revert returns the effects that turn the content back into an earlier one.

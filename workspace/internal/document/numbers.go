@@ -104,6 +104,11 @@ func (d *Document) ApplyRecord(effects []state.Effect, by Origin) error {
 	if err := d.Apply(effects); err != nil {
 		return err
 	}
+	return d.noteRecord(effects, by)
+}
+
+// noteRecord notes the numbers that a record gives, whose effects were applied.
+func (d *Document) noteRecord(effects []state.Effect, by Origin) error {
 	x, err := d.numbering()
 	if err != nil {
 		return err

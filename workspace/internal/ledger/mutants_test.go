@@ -348,7 +348,7 @@ var mutants = []mutant{
 		{inDocument + "references.go", "d.unused || e.Kind != state.EffectAppend", "d.unused || e.Kind == state.EffectSet || e.Field == fieldResults"},
 	}},
 	{name: "messages that are imported are used", finder: documents, edits: []textEdit{
-		{inDocument + "edits.go", "if !referToAll(effects, added) {", "if false && !referToAll(effects, added) {"},
+		{inDocument + "edits.go", "err == nil && !referToAll(effects, added)", "err == nil && false && !referToAll(effects, added)"},
 	}},
 	{name: "a result that was removed leaves no unused messages", finder: documents, edits: []textEdit{
 		{inDocument + "references.go", "d.unused || e.Kind != state.EffectAppend", "d.unused || e.Kind == state.EffectSet || e.Field == fieldEntries"},
