@@ -30,3 +30,6 @@ func CheckCached(ctx context.Context, m *Manager, user string) error {
 	}
 	return doc.Check()
 }
+
+// NextNumber returns the number of what a run adds to the conversation next.
+func NextNumber(r *Run) (int, error) { return r.nextNumber() }

@@ -118,14 +118,15 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 		return successor{}, err
 	}
 	doc := r.doc.Clone()
-	if err := doc.ApplySaved(d.Effects, r.schema, d.state); err != nil {
+	if err := doc.ApplySaved(d.Effects, r.origin(d), r.schema, d.state); err != nil {
 		return successor{}, err
 	}
 	shorten, err := doc.Shorten(r.m.opts.Messages, r.m.opts.Results)
 	if err != nil {
 		return successor{}, err
 	}
-	all := ledger.Change{Effects: document.Joined(d.Effects, shorten), Purge: d.Purge}
+	all := d.Change
+	all.Effects = document.Joined(d.Effects, shorten)
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	began, next := time.Now(), r.nextLease()

@@ -181,13 +181,15 @@ func (m *Manager) compact(ctx context.Context, l *ledger.Ledger, force bool) err
 	return err
 }
 
-// tidy compacts a workspace in the background, unless that waits already. A
-// secret that was replaced goes at once.
+// tidy compacts a workspace in the background, so that no sender waits for it. If
+// the Manager is closed or too much waits, the next write does it, unless a secret
+// was replaced, which does not wait for another message.
 func (m *Manager) tidy(ctx context.Context, l *ledger.Ledger, h *ledger.Head) {
 	if !l.CompactionDue(h) {
 		return
 	}
-	if h.Purge != 0 || !m.tidying.note(l.User(), func(ctx context.Context) { m.compactIfDue(ctx, l, h) }) {
+	noted := m.tidying.note(l.User(), func(ctx context.Context) { m.compactIfDue(ctx, l, h) })
+	if !noted && h.Purge != 0 {
 		m.compactIfDue(ctx, l, h)
 	}
 }

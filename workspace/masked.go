@@ -185,6 +185,7 @@ func (v View) MarshalJSON() ([]byte, error) {
 		DeadLetters []deadLetterJSON `json:"dead_letters,omitempty"`
 		Ended       []EndedMessage   `json:"ended,omitempty"`
 		Unknown     []string         `json:"unknown,omitempty"`
+		Messages    []numberedJSON   `json:"messages,omitempty"`
 	}{
 		workspaceJSON: content, Version: v.Version, Oldest: v.Oldest, LastActive: v.LastActive, Tickets: v.Tickets,
 	}
@@ -204,6 +205,9 @@ func (v View) MarshalJSON() ([]byte, error) {
 	for _, e := range v.Ended {
 		e.ID = redact(e.ID)
 		out.Ended = append(out.Ended, e)
+	}
+	for m := range v.Messages(0, -1) {
+		out.Messages = append(out.Messages, m.json(redact))
 	}
 	for _, name := range v.Unknown {
 		out.Unknown = append(out.Unknown, redact(name))

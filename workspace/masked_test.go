@@ -130,7 +130,8 @@ func TestViewJSON(t *testing.T) {
 			"dead_letters": []any{map[string]any{
 				"message": message("1"), "run_id": dead["run_id"], "attempts": 1.0, "at": began, "reason": "no",
 			}},
-			"ended": []any{map[string]any{"id": "2", "as": "finished", "at": later}},
+			"ended":    []any{map[string]any{"id": "2", "as": "finished", "at": later}},
+			"messages": []any{map[string]any{"number": 1.0, "behind": 0.0, "run": "2", "time": later, "message": message("2")["content"]}},
 		}
 		require.Empty(t, cmp.Diff(want, got))
 	})

@@ -17,8 +17,9 @@ type Kind string
 //
 // Its effects edit the stored content, so their parts are "field", "key",
 // "message", "conversation", "memory", "setting" and "suspended", or parts that
-// a newer version of this package defines. The part "message" holds each message
-// once, under a number; "conversation" refers to messages by their numbers.
+// a newer version of this package defines. The part "message" holds messages
+// under their numbers, which are negative for those that only results hold;
+// "conversation" refers to messages by their numbers.
 type Record struct {
 	Version uint64    `json:"version"`
 	Kind    Kind      `json:"kind"`

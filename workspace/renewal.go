@@ -17,11 +17,10 @@ import (
 func (r *Run) keepLease(ctx context.Context) {
 	defer r.lease.incarnation.leave()
 	defer context.AfterFunc(r.m.ctx, func() { r.cancel(context.Cause(r.m.ctx)) })()
-	watch, again, expiry := time.NewTimer(r.lease.watchDelay()), time.NewTimer(0), time.NewTimer(r.lease.ttl)
-	again.Stop()
-	for _, t := range []*time.Timer{watch, again, expiry} {
-		defer t.Stop()
-	}
+	watched := false
+	expiry := time.NewTimer(r.lease.watchDelay()) // then of the TTL
+	defer expiry.Stop()
+	var again <-chan time.Time
 	var toRelease <-chan struct{}
 	if r.manual {
 		toRelease = ctx.Done()
@@ -45,15 +44,19 @@ func (r *Run) keepLease(ctx context.Context) {
 			r.lease.giveUp(context.Cause(r.lease.incarnation.held))
 		case <-toRelease:
 			r.release(context.Cause(ctx))
-		case <-watch.C:
-			r.m.background(r.watchLease)
 		case <-storeTrace:
 			if !r.op.isStored.Load() {
 				wake(r.lease.check)
 			}
-		case <-again.C:
+		case <-again:
 			wake(r.lease.check)
 		case <-expiry.C:
+			if !watched {
+				watched = true
+				r.m.background(r.watchLease)
+				expiry.Reset(r.lease.ttl - r.lease.watchDelay())
+				continue
+			}
 			left := r.lease.ttl - r.lease.age()
 			if left <= 0 && r.lease.incarnation.reachable() > 0 { // the store was not away, but the process has stood still
 				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, errPaused))
@@ -67,7 +70,7 @@ func (r *Run) keepLease(ctx context.Context) {
 			case errors.Is(err, ErrRolledBack):
 				r.lease.abandon(err)
 			default: // the store does not say
-				again.Reset(r.lease.ttl / 4)
+				again = time.After(r.lease.ttl / 4)
 			}
 		}
 	}

@@ -126,20 +126,7 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ctx, cancel := r.lease.whileHeld(ctx)
-	defer cancel()
-	var content *document.Document
-	err := r.m.persist(ctx, r.ledger.User(), mayPassInRun, func(ctx context.Context) (err error) {
-		if r.message, err = readMessage(ctx, r.ledger, h.Run.Message); err != nil {
-			return err
-		}
-		doc, err := r.ledger.Content(ctx, h, h.Position())
-		if err != nil {
-			return err
-		}
-		content = doc
-		return nil
-	})
+	content, err := r.read(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -148,6 +135,7 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 		return err
 	}
 	r.liveContent = *c
+	r.messageID = r.message.ID
 	r.steps.Store(int64(r.position.Version - r.base))
 	r.results.last = c.storedState
 	if r.ended != nil {
@@ -159,6 +147,26 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 	}
 	r.findDecisions()
 	return nil
+}
+
+// read reads the message of the run, and returns the content.
+func (r *Run) read(ctx context.Context, h *ledger.Head) (content *document.Document, err error) {
+	if h.Run.Message.Blob == "" { // most need no store
+		if content = r.ledger.CachedContent(h.Position()); content != nil {
+			r.message, err = readMessage(ctx, r.ledger, h.Run.Message)
+			return content, err
+		}
+	}
+	ctx, cancel := r.lease.whileHeld(ctx)
+	defer cancel()
+	err = r.m.persist(ctx, r.ledger.User(), mayPassInRun, func(ctx context.Context) (err error) {
+		if r.message, err = readMessage(ctx, r.ledger, h.Run.Message); err != nil {
+			return err
+		}
+		content, err = r.ledger.Content(ctx, h, h.Position())
+		return err
+	})
+	return content, err
 }
 
 // receiveMessage adds the message to the conversation and to the settings.

@@ -167,7 +167,7 @@ heartbeat err=other
 
 const secondTrace = `takeover ann of 8 v15 queued=1 taken
 run ann/8#1 finished v16 links=["the sender's" "run ann/8"]
-  commit ann/8#1 v16
+  commit ann/8#1 v16 effects
 run ann/9 finished v17 links=["handle ann/9"]
   commit ann/9 v17 effects
 compact ann

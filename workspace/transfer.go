@@ -119,6 +119,9 @@ func (m *Manager) decodeExport(userID string, data []byte) (exportJSON, ledger.C
 	if c.Content, err = document.Decode(in.Content); err == nil {
 		err = checkExported(c)
 	}
+	if err == nil {
+		_, err = c.Content.Origins()
+	}
 	if err != nil {
 		return in, c, fmt.Errorf("%w: export: %w", ErrInvalid, err)
 	}

@@ -22,6 +22,9 @@ type View struct {
 	DeadLetters []DeadLetter   // the latest last
 	Ended       []EndedMessage // the last 64 messages whose handling has ended otherwise, the latest last
 	Unknown     []string       // the names of stored fields that the schema does not have, sorted
+
+	numbers []int // of the messages of the conversation
+	origins *document.Origins
 }
 
 // EndedMessage is a message whose handling has ended.
@@ -119,6 +122,9 @@ func (m *Manager) readView(ctx context.Context, userID string, version *uint64) 
 		}
 		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.Oldest(), LastActive: h.Updated}
 		v.state = c.storedState
+		if err := v.readNumbers(doc); err != nil {
+			return err
+		}
 		former := c.moved.FormerNames()
 		for _, field := range doc.Names(document.PartField) {
 			if !former[field] && !v.state.KV().Has(field) {

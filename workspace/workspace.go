@@ -65,6 +65,7 @@ type liveContent struct {
 	position     ledger.Position // of doc
 	moved        document.Moved
 	storedState  *state.State // a snapshot of the state in doc
+	messageID    string       // of the message that the run handles, or ""
 	storedMemory memorySnapshot
 }
 
@@ -111,6 +112,7 @@ type contentDelta struct {
 // delta returns what has changed since the content was stored.
 func (c *liveContent) delta() (contentDelta, error) {
 	d := contentDelta{state: c.state.Snapshot(), memory: c.memory.snapshot()}
+	d.Time = ledger.CurrentTime()
 	effects, err := c.doc.Save(c.storedState, d.state, c.moved)
 	if err != nil {
 		return d, err
@@ -175,9 +177,20 @@ func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bo
 	})
 }
 
+// origin returns what is noted of the messages that a delta stores.
+func (c *liveContent) origin(d contentDelta) document.Origin {
+	return document.Origin{Time: d.Time, Run: c.messageID}
+}
+
+// nextNumber returns the number that the message gets which is added to the end
+// of the conversation next.
+func (c *liveContent) nextNumber() (int, error) {
+	return c.doc.NextAfter(c.storedState, c.state.Snapshot())
+}
+
 // noteStored notes that a delta is stored, and at which position.
 func (c *liveContent) noteStored(d contentDelta, at ledger.Position) error {
-	if err := c.doc.ApplySaved(d.Effects, c.schema, d.state); err != nil {
+	if err := c.doc.ApplySaved(d.Effects, c.origin(d), c.schema, d.state); err != nil {
 		return err
 	}
 	c.moved.Forget(d.Effects)

@@ -39,16 +39,18 @@ type writeJob struct {
 }
 
 func (g *groupWriter) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
-	// If ctx ends, the caller may change its slices while the leader still
-	// makes the writes.
-	writes = slices.Clone(writes)
-	for i := range writes {
-		writes[i].Value = bytes.Clone(writes[i].Value)
-	}
 	j := &writeJob{writes: writes, revs: revs, wake: make(chan bool, 1)}
 	g.mu.Lock()
-	g.queue = append(g.queue, j)
 	lead := !g.hasLeader
+	if !lead {
+		// If ctx ends, the caller may change its slices while the leader still
+		// makes the writes.
+		j.writes = slices.Clone(writes)
+		for i := range j.writes {
+			j.writes[i].Value = bytes.Clone(j.writes[i].Value)
+		}
+	}
+	g.queue = append(g.queue, j)
 	g.hasLeader = true
 	g.mu.Unlock()
 	if !lead {
@@ -204,12 +206,17 @@ func (g *groupWriter) commit() error {
 // endTransaction commits. Without a log of writes (WAL), it waits for those who
 // read.
 func (g *groupWriter) endTransaction() error {
-	ctx, cancel := context.WithTimeout(context.Background(), callTime)
-	defer cancel()
-	return g.retry(ctx, func() error {
+	commit := func() error {
 		_, err := g.ExecContext(context.Background(), "commit")
 		return err
-	})
+	}
+	err := commit()
+	if err == nil || !g.retryable(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	return g.retry(ctx, commit)
 }
 
 // keepsTransaction reports whether an error leaves the transaction usable.

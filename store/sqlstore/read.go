@@ -29,11 +29,11 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]store.Entry, error) 
 	if len(keys) != 1 {
 		return s.getSeveral(ctx, keys)
 	}
-	ctx, endCall, err := s.beginCall(ctx)
+	ctx, call, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, s.newError("get", keys[0], err)
 	}
-	defer endCall()
+	defer s.endCall(call)
 	e := store.Entry{Key: keys[0]}
 	err = s.retry(ctx, func() error {
 		return s.reads.get.QueryRowContext(ctx, []byte(e.Key)).Scan(&e.Value, &e.Revision)
@@ -128,11 +128,11 @@ func (s *Store) listPages(
 func (s *Store) readEntries(
 	ctx context.Context, op string, query *sql.Stmt, values bool, args ...any,
 ) (page []store.Entry, err error) {
-	ctx, endCall, err := s.beginCall(ctx)
+	ctx, call, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, s.newError(op, "", err)
 	}
-	defer endCall()
+	defer s.endCall(call)
 	err = s.retry(ctx, func() error {
 		rows, err := query.QueryContext(ctx, args...)
 		if err != nil {

@@ -92,6 +92,6 @@ func newStore(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Store, er
 	if err != nil {
 		return nil, withCause(ctx, errors.Join(err, base.writer.close()))
 	}
-	s.lifetime, s.endAll = context.WithCancelCause(context.Background())
+	s.ends = map[*call]struct{}{}
 	return s, nil
 }

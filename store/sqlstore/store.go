@@ -18,11 +18,16 @@ type Store struct {
 	closeDB bool
 	reads   struct{ get, few, many, list, listKeys *sql.Stmt }
 
-	lifetime context.Context // ends with Close
-	endAll   context.CancelCauseFunc
-	mu       sync.Mutex // guards closed, and calls.Add against calls.Wait
-	closed   bool
-	calls    sync.WaitGroup
+	mu     sync.Mutex // guards closed and ends, and calls.Add against calls.Wait
+	closed bool
+	calls  sync.WaitGroup
+	ends   map[*call]struct{} // the calls that are under way
+}
+
+// call is a call that is under way.
+type call struct {
+	end  context.CancelCauseFunc
+	slow *time.Timer // nil if its context ends soon anyway
 }
 
 var _ store.Transactor = (*Store)(nil)
@@ -60,11 +65,13 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	closed := s.closed
 	s.closed = true
+	for c := range s.ends {
+		c.end(store.ErrClosed)
+	}
 	s.mu.Unlock()
 	if closed {
 		return nil
 	}
-	s.endAll(store.ErrClosed)
 	s.calls.Wait()
 	err := s.writer.close()
 	for _, read := range []*sql.Stmt{s.reads.get, s.reads.few, s.reads.many, s.reads.list, s.reads.listKeys} {
@@ -92,8 +99,8 @@ func (e slowError) Error() string {
 }
 
 // beginCall returns a context that ends with ctx, when the store is closed, or
-// after callTime, and a function that the caller calls at the end of the call.
-func (s *Store) beginCall(ctx context.Context) (context.Context, func(), error) {
+// after callTime, and the call, for endCall.
+func (s *Store) beginCall(ctx context.Context) (context.Context, *call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -108,16 +115,26 @@ func (s *Store) beginCall(ctx context.Context) (context.Context, func(), error) 
 		return nil, nil, store.ErrClosed
 	}
 	s.calls.Add(1)
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.lifetime, func() { cancel(store.ErrClosed) })
+	c := &call{}
 	after := callTime
-	slow := time.AfterFunc(after, func() { cancel(slowError(after)) })
-	return ctx, func() {
-		stop()
-		slow.Stop()
-		cancel(nil)
-		s.calls.Done()
-	}, nil
+	deadline, ok := ctx.Deadline()
+	if ctx, c.end = context.WithCancelCause(ctx); !ok || time.Until(deadline) > after {
+		c.slow = time.AfterFunc(after, func() { c.end(slowError(after)) })
+	}
+	s.ends[c] = struct{}{}
+	return ctx, c, nil
+}
+
+// endCall ends what beginCall has begun.
+func (s *Store) endCall(c *call) {
+	if c.slow != nil {
+		c.slow.Stop()
+	}
+	c.end(nil)
+	s.mu.Lock()
+	delete(s.ends, c)
+	s.mu.Unlock()
+	s.calls.Done()
 }
 
 func (s *Store) newError(op, key string, err error) error {
@@ -167,11 +184,11 @@ func (s *Store) Batch(ctx context.Context, writes []store.Write) ([]store.Revisi
 	if err != nil {
 		return nil, s.newError("write", key, err)
 	}
-	ctx, endCall, err := s.beginCall(ctx)
+	ctx, call, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, s.newError("write", key, err)
 	}
-	defer endCall()
+	defer s.endCall(call)
 	if len(writes) == 0 {
 		return revs, nil
 	}

@@ -18,11 +18,11 @@ func (s *Store) Transact(ctx context.Context, writes []store.Write, fn func(*sql
 	if err != nil {
 		return nil, s.newError("transact", "", err)
 	}
-	ctx, endCall, err := s.beginCall(ctx)
+	ctx, call, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, s.newError("transact", "", err)
 	}
-	defer endCall()
+	defer s.endCall(call)
 	err = s.retry(ctx, func() (err error) {
 		for range maxBroken {
 			if err = s.transact(ctx, writes, revs, fn); !errors.Is(err, driver.ErrBadConn) {

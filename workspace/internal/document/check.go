@@ -20,7 +20,7 @@ func (d *Document) Check() error {
 		return err
 	}
 	for what, check := range map[string]func(*Document) error{
-		"entries": d.checkEntries, "references": d.checkReferences, "unused messages": d.checkUnused, "index": d.checkIndex, "conversation": d.checkConversation,
+		"entries": d.checkEntries, "numbers": d.checkNumbers, "references": d.checkReferences, "unused messages": d.checkUnused, "index": d.checkIndex, "conversation": d.checkConversation,
 	} {
 		if err := check(stored); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
@@ -40,6 +40,17 @@ func (d *Document) checkEntries(stored *Document) error {
 	}
 	if a, b := l.Slice(0, l.Len()), want.Slice(0, want.Len()); !reflect.DeepEqual(a, b) {
 		return fmt.Errorf("live %v, stored %v", a, b)
+	}
+	return nil
+}
+
+func (d *Document) checkNumbers(stored *Document) error {
+	live, err := d.numbering()
+	if err != nil {
+		return err
+	}
+	if want, err := stored.numbering(); err != nil || live != want {
+		return fmt.Errorf("live %v, stored %v: %w", live, want, err)
 	}
 	return nil
 }
@@ -84,8 +95,8 @@ func (d *Document) checkIndex(stored *Document) error {
 	if err != nil {
 		return err
 	}
-	if x.last < want.last {
-		return fmt.Errorf("the next number is after %d, and %d is used", x.last, want.last)
+	if x.last < want.last || x.first > want.first {
+		return fmt.Errorf("the next numbers are around %d and %d, and %d and %d are used", x.first, x.last, want.first, want.last)
 	}
 	for text, n := range x.numbers.All() {
 		if got := stored.message(*n); string(got) != text {

@@ -15,6 +15,7 @@ const (
 	fieldEntries = "entries" // the numbers of messages; missing if the field messages is unset
 	fieldResults = "results" // each a form.Result whose ranges are of message numbers
 	fieldVersion = "version" // of the state
+	fieldNumbers = "numbers" // see numbers.go
 )
 
 // entries returns the numbers of the messages of the conversation, and false if
@@ -125,9 +126,16 @@ func (d *Document) nextVersion() (state.Effect, error) {
 }
 
 // RedactConversation returns the value of an effect on PartConversation with
-// the texts of results passed through redact. Everything else in it is numbers
-// of messages.
+// the texts of results and the ids of runs passed through redact. Everything
+// else in it is numbers of messages.
 func RedactConversation(e state.Effect, redact func(string) string) state.JSON {
+	if e.Field == fieldNumbers {
+		text := state.JSON(redact(string(e.Value)))
+		if !text.Valid() {
+			text = state.JSONText(string(text))
+		}
+		return text
+	}
 	if e.Field != fieldResults {
 		return e.Value
 	}

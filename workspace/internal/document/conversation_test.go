@@ -316,12 +316,12 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 	saved = st.Snapshot()
 	append1()
 	commit(t, d, saved, st.Snapshot())
-	require.Equal(t, `{"entries":[1,2,3,4,5,8,9],"results":[`+
-		`{"prompt":[[6,8]],"history":[[1,4]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"},`+
-		`{"prompt":[[6,8]],"history":[[1,6]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"}],"version":3}`,
+	require.Equal(t, `{"entries":[1,2,3,4,5,6,7],"results":[`+
+		`{"prompt":[[-1,0],[-2,-1]],"history":[[1,4]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"},`+
+		`{"prompt":[[-1,0],[-2,-1]],"history":[[1,6]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"}],"version":3}`,
 		string(part(d, PartConversation)))
 
-	// A message that was cut off and comes back gets its old number.
+	// What replaces a message gets a number, and nothing else.
 	saved = st.Snapshot()
 	msgs := state.Messages.Or(st, nil)
 	msgs[1] = state.UserText("other")

@@ -32,7 +32,7 @@ func corrupt(path, problem string) error {
 const (
 	PartField        = state.EffectPartField // declared fields, except the conversation
 	PartKey          = state.EffectPartKey   // undeclared keys
-	PartMessage      = "message"             // each message once, under its number
+	PartMessage      = "message"             // messages, each under its number
 	PartConversation = "conversation"        // entries and results, which refer to messages, and the version
 	PartMemory       = "memory"
 	PartSetting      = "setting"
@@ -55,11 +55,18 @@ type Document struct {
 	// entryNumbers are the numbers of the messages of the conversation, or nil if
 	// they are not known.
 	entryNumbers atomic.Pointer[persist.List] // of ints
+	// newest is the end of fieldNumbers, or nil if it has to be read.
+	newest atomic.Pointer[numbering]
 	// references are the ranges of messages of the results, or nil if they are
 	// not known.
 	references *persist.List // of resultRanges
-	// unused says that there may be messages to which nothing refers.
-	unused bool
+	// unused says that there may be messages to which nothing refers. edited says
+	// that not only the oldest ones were dropped since they were deleted last; swept
+	// is the number of messages that were left then, or 0.
+	unused, edited bool
+	swept          int
+	// empty is what the schema has for which the document was loaded last, or nil.
+	empty atomic.Pointer[emptyState]
 	// conversation is never nil. It is another one after each change of the
 	// conversation or the results.
 	conversation *keptConversation
@@ -168,13 +175,15 @@ func (d *Document) Encode() []byte {
 // Clone returns a document with the same content. The cost does not depend on
 // how much that is.
 func (d *Document) Clone() *Document {
-	c := &Document{references: d.references, unused: d.unused, conversation: d.conversation, parts: d.shareParts(0)}
+	c := &Document{references: d.references, unused: d.unused, edited: d.edited, swept: d.swept, conversation: d.conversation, parts: d.shareParts(0)}
 	c.owner.Store(persist.NewOwner())
 	d.owner.Store(persist.NewOwner())
 	if x := d.messages.Load(); x != nil {
 		c.messages.Store(x.clone())
 	}
 	c.entryNumbers.Store(d.entryNumbers.Load())
+	c.newest.Store(d.newest.Load())
+	c.empty.Store(d.empty.Load())
 	return c
 }
 
@@ -291,7 +300,10 @@ func (d *Document) put(name, field string, v *fieldValue) {
 	case old != nil && v == nil:
 		p.len--
 	}
-	if name == PartMessage {
+	switch {
+	case name == PartMessage:
 		d.noteMessage(field, old, v)
+	case name == PartConversation && field == fieldNumbers:
+		d.newest.Store(nil)
 	}
 }

@@ -12,8 +12,16 @@ import (
 // Apply applies all effects in their order. If one does not fit, it applies
 // none and returns ErrCorrupt.
 func (d *Document) Apply(effects []state.Effect) error {
+	added, err := d.apply(effects)
+	if err == nil && !referToAll(effects, added) { // as after an import or a rollback
+		d.unused, d.edited = true, true
+	}
+	return err
+}
+
+// apply returns the numbers of the messages that the effects add.
+func (d *Document) apply(effects []state.Effect) (added []int, err error) {
 	before := make([]*fieldValue, len(effects))
-	var added []int // the numbers of messages
 	for i := range effects {
 		e := &effects[i]
 		before[i] = d.get(e.Part, e.Field)
@@ -23,22 +31,21 @@ func (d *Document) Apply(effects []state.Effect) error {
 				d.put(effects[j].Part, effects[j].Field, before[j])
 			}
 			d.forgetConversation()
-			return fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
+			return nil, fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
 				fault.Quote(string(e.Kind)), fault.Quote(e.Field), fault.Quote(e.Part), problem)
 		}
 		d.put(e.Part, e.Field, after)
 		d.noteConversation(e, before[i])
-		if n, ok := messageNumber(e.Field); ok && e.Part == PartMessage && before[i] == nil {
+		if n, ok := messageField(e.Field); ok && e.Part == PartMessage && before[i] == nil {
 			added = append(added, n)
 		}
 	}
-	d.unused = d.unused || !referToAll(effects, added) // as after an import or a rollback
-	return nil
+	return added, nil
 }
 
 // Revert returns the effects that turn the content back into an earlier one.
 // The version of the state is not turned back: it counts the effects as a
-// write.
+// write. Neither are the numbers of messages, so none is given again.
 func (d *Document) Revert(to *Document) []state.Effect {
 	return d.RevertFields(to, func(string, string) bool { return true })
 }
@@ -48,7 +55,7 @@ func (d *Document) RevertFields(to *Document, included func(part, field string) 
 	var effects []state.Effect
 	for _, part := range sortedUnion(d.partNames(), to.partNames()) {
 		for _, field := range sortedUnion(d.Names(part), to.Names(part)) {
-			if part == PartConversation && field == fieldVersion || !included(part, field) {
+			if part == PartConversation && (field == fieldVersion || field == fieldNumbers) || !included(part, field) {
 				continue
 			}
 			effects = append(effects, valueEffects(part, field, d.get(part, field), to.get(part, field))...)

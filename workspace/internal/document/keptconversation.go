@@ -58,9 +58,12 @@ func (k *keptConversation) shortened(messages, results []int) *keptConversation 
 	return short
 }
 
-// ApplySaved is Apply for the effects with which Save stores a State.
-func (d *Document) ApplySaved(effects []state.Effect, schema *state.Schema, saved *state.State) error {
-	if err := d.Apply(effects); err != nil {
+// ApplySaved is ApplyRecord for the effects with which Save stores a State.
+func (d *Document) ApplySaved(effects []state.Effect, by Origin, schema *state.Schema, saved *state.State) error {
+	if _, err := d.apply(effects); err != nil { // Save adds no message to which nothing refers
+		return err
+	}
+	if err := d.noteRecord(effects, by); err != nil {
 		return err
 	}
 	d.conversation = &keptConversation{}

@@ -20,12 +20,10 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 		return nil, nil, err
 	}
 	fields := form.State{Format: form.Format, Version: version}
-	declared := map[string]bool{}
 	partOf := map[string]string{} // where a stored field is
 	hasMessages := false
-	empty := state.New(schema)
-	for _, f := range empty.Fields() {
-		declared[f.Name] = true
+	empty := d.emptyOf(schema)
+	for _, f := range empty.fields {
 		switch {
 		case f.Ephemeral:
 		case f.Name == state.Messages.Name:
@@ -39,7 +37,7 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 	}
 	for _, name := range d.Names(PartKey) {
 		// Import refuses names that cannot be those of keys.
-		if !declared[name] && partOf[name] == "" && internal.IsKey(empty, name) {
+		if !empty.declared[name] && partOf[name] == "" && internal.IsKey(empty.state, name) {
 			fields.Keys = append(fields.Keys, form.Field{Name: name, Value: []byte(d.get(PartKey, name).json())})
 		}
 	}
@@ -70,6 +68,28 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 		return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil, nil, err
+}
+
+// emptyState is a State without content, which only says what its schema has.
+type emptyState struct {
+	schema   *state.Schema
+	state    *state.State
+	fields   []state.FieldInfo
+	declared map[string]bool
+}
+
+// emptyOf returns the empty State of a schema.
+func (d *Document) emptyOf(schema *state.Schema) *emptyState {
+	if e := d.empty.Load(); e != nil && e.schema == schema {
+		return e
+	}
+	e := &emptyState{schema: schema, state: state.New(schema), declared: map[string]bool{}}
+	e.fields = e.state.Fields()
+	for _, f := range e.fields {
+		e.declared[f.Name] = true
+	}
+	d.empty.Store(e)
+	return e
 }
 
 func importForm(schema *state.Schema, f *form.State, conversation any) (*state.State, []form.Moved, error) {

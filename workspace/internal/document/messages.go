@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -17,7 +18,8 @@ import (
 // messageIndex finds the messages of a document by their texts.
 type messageIndex struct {
 	numbers persist.Map[int] // a number of each text
-	last    int              // the highest number that is or was used
+	first   int              // the lowest number that is or was used, or 0 if none is negative
+	last    int              // the highest one, or 0 if none is positive
 }
 
 // index returns the index of PartMessage. The caller must not change it.
@@ -44,9 +46,9 @@ type numberedMessage struct {
 // numbered returns the messages in the order of their numbers.
 func (d *Document) numbered() ([]numberedMessage, error) {
 	list := make([]numberedMessage, 0, d.count(PartMessage))
-	first, last := maxNumber, 0
+	first, last := maxNumber, -maxNumber
 	for field, v := range d.fields(PartMessage) {
-		n, ok := messageNumber(field)
+		n, ok := messageField(field)
 		if !ok {
 			return nil, corrupt(jsontext.Path("$.message", fault.Clip(field)), "not the number of a message")
 		}
@@ -75,7 +77,8 @@ func placed(list []numberedMessage, first, last int) []numberedMessage {
 type distinctTexts struct {
 	texts  []state.JSON
 	lowest []int
-	last   int // the highest number of all messages
+	first  int // the lowest number of all messages, if it is negative
+	last   int // the highest number of all messages, if it is positive
 }
 
 // distinct returns the different texts of messages that are in order, and the
@@ -91,7 +94,8 @@ func distinct(list []numberedMessage) (d distinctTexts, places []int) {
 			known[m.text] = place
 			d.texts, d.lowest = append(d.texts, m.text), append(d.lowest, m.number)
 		}
-		places[i], d.last = place, m.number
+		places[i] = place
+		d.first, d.last = min(d.first, m.number), max(d.last, m.number)
 	}
 	return d, places
 }
@@ -103,13 +107,13 @@ func (d *distinctTexts) index() *messageIndex {
 	for i, text := range d.texts {
 		entries[i] = persist.Entry[int]{Key: string(text), Value: &d.lowest[i]}
 	}
-	x := &messageIndex{last: d.last}
+	x := &messageIndex{first: d.first, last: d.last}
 	x.numbers.Fill(persist.NewOwner(), entries)
 	return x
 }
 
 func (x *messageIndex) clone() *messageIndex {
-	c := &messageIndex{last: x.last}
+	c := &messageIndex{first: x.first, last: x.last}
 	x.numbers.Share(&c.numbers)
 	return c
 }
@@ -127,7 +131,7 @@ func (x *messageIndex) add(owner uint64, text state.JSON, n int) {
 	if known, ok := x.number(text); !ok || n < known {
 		x.numbers.Set(owner, string(text), &n)
 	}
-	x.last = max(x.last, n)
+	x.first, x.last = min(x.first, n), max(x.last, n)
 }
 
 // noteMessage notes that a field of PartMessage was changed.
@@ -136,7 +140,7 @@ func (d *Document) noteMessage(field string, old, v *fieldValue) {
 	if x == nil {
 		return
 	}
-	n, ok := messageNumber(field)
+	n, ok := messageField(field)
 	switch {
 	case !ok, old != nil && v != nil:
 		d.messages.Store(nil)
@@ -188,7 +192,18 @@ func (d *Document) decodeRanges(ranges []form.Run) ([]state.Message, error) {
 // maxNumber is the highest number of a message: an int on every platform.
 const maxNumber = math.MaxInt32
 
-// messageNumber reads the number of a message.
+// messageField reads the number of a message, which is negative if only results
+// hold the message.
+func messageField(text string) (int, bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	n, ok := messageNumber(digits)
+	if negative {
+		n = -n
+	}
+	return n, ok
+}
+
+// messageNumber reads the number of a message of the conversation.
 func messageNumber(text string) (int, bool) {
 	if text == "" || text[0] < '1' || text[0] > '9' { // other texts of the number
 		return 0, false
@@ -200,43 +215,66 @@ func messageNumber(text string) (int, bool) {
 // interner finds the numbers of messages that a document has already, and gives
 // new numbers to others.
 type interner struct {
-	document   *Document
-	known      *messageIndex
-	added      []state.JSON       // the new messages, numbered from known.last+1
-	firstAdded map[state.JSON]int // the lowest number of each text of added
-	effects    []state.Effect     // add the new messages to the document
+	document *Document
+	known    *messageIndex
+	next     int                // the number of the next message of the conversation
+	other    int                // the number of the next message that only results hold
+	texts    map[int]state.JSON // of the new messages
+	numbers  map[state.JSON]int // the first number of each of these texts
+	effects  []state.Effect     // add the new messages to the document
 }
 
 func newInterner(d *Document) (*interner, error) {
 	x, err := d.index()
-	return &interner{document: d, known: x, firstAdded: map[state.JSON]int{}}, err
+	if err != nil {
+		return nil, err
+	}
+	next, err := d.NextNumber()
+	return &interner{
+		document: d, known: x, next: max(next, x.last+1), other: x.first - 1,
+		texts: map[int]state.JSON{}, numbers: map[state.JSON]int{},
+	}, err
 }
 
 // newMessages returns the effects that add the new messages. Numbers are never
 // used again, so a document can run out of them.
 func (in *interner) newMessages() ([]state.Effect, error) {
-	if last := in.known.last + len(in.added); len(in.added) > 0 && last > maxNumber {
+	if last := max(in.next-1, -in.other-1); len(in.effects) > 0 && last > maxNumber {
 		return nil, &state.LimitError{Name: "message numbers", Limit: maxNumber, Got: last}
 	}
 	return in.effects, nil
 }
 
 func (in *interner) text(n int) state.JSON {
-	if i := n - in.known.last - 1; i >= 0 && i < len(in.added) {
-		return in.added[i]
+	if text, ok := in.texts[n]; ok {
+		return text
 	}
 	return in.document.message(n)
 }
 
-// add gives a message a new number even if an equal one is there.
-func (in *interner) add(m state.Message) int {
-	text := m.Raw()
-	in.added = append(in.added, text)
-	n := in.known.last + len(in.added)
-	if _, ok := in.firstAdded[text]; !ok {
-		in.firstAdded[text] = n
+// add stores a message under a new number.
+func (in *interner) add(n int, text state.JSON) {
+	in.texts[n] = text
+	if _, ok := in.numbers[text]; !ok {
+		in.numbers[text] = n
 	}
 	in.effects = append(in.effects, setEffect(PartMessage, strconv.Itoa(n), text))
+}
+
+// addNext gives a message of the conversation the next number, even if an equal
+// one is there.
+func (in *interner) addNext(text state.JSON) int {
+	n := in.next
+	in.next++
+	in.add(n, text)
+	return n
+}
+
+// addOther gives a message that only results hold a number.
+func (in *interner) addOther(text state.JSON) int {
+	n := in.other
+	in.other--
+	in.add(n, text)
 	return n
 }
 
@@ -250,10 +288,10 @@ func (in *interner) find(m state.Message, previous int) int {
 	if n, ok := in.known.number(text); ok {
 		return n
 	}
-	if n, ok := in.firstAdded[text]; ok {
+	if n, ok := in.numbers[text]; ok {
 		return n
 	}
-	return in.add(m)
+	return in.addOther(text)
 }
 
 // findAll returns the numbers of messages.
@@ -267,31 +305,13 @@ func (in *interner) findAll(msgs []state.Message) []int {
 	return numbers
 }
 
-// addAll gives all messages new numbers.
+// addAll gives messages of the conversation the next numbers.
 func (in *interner) addAll(msgs []state.Message) []int {
 	numbers := make([]int, len(msgs))
 	for i, m := range msgs {
-		numbers[i] = in.add(m)
+		numbers[i] = in.addNext(m.Raw())
 	}
 	return numbers
-}
-
-// renumber returns the numbers of an edited list of messages: those of the old
-// list keep their numbers, and others get new ones.
-func (in *interner) renumber(numbers []int, msgs, edited []state.Message) []int {
-	known := make(map[state.Message]int, len(msgs))
-	for i, m := range msgs {
-		known[m] = numbers[i]
-	}
-	list := make([]int, len(edited))
-	for i, m := range edited {
-		n, ok := known[m]
-		if !ok {
-			n = in.add(m)
-		}
-		list[i] = n
-	}
-	return list
 }
 
 // rangesOf returns numbers as ranges of consecutive ones.

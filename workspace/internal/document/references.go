@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -83,9 +84,10 @@ func (d *Document) noteConversation(e *state.Effect, before *fieldValue) {
 	switch {
 	case e.Part == PartMessage && before != nil && e.Kind == state.EffectSet:
 		d.conversation = &keptConversation{}
-	case e.Part == PartConversation && e.Field != fieldVersion:
+	case e.Part == PartConversation && e.Field != fieldVersion && e.Field != fieldNumbers:
 		d.conversation = &keptConversation{}
 		d.unused = d.unused || e.Kind != state.EffectAppend
+		d.edited = d.edited || e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
 		switch e.Field {
 		case fieldEntries:
 			d.noteEntries(e)
@@ -168,7 +170,7 @@ func (d *Document) noteResults(e *state.Effect) {
 
 // forgetConversation is called when the conversation may be any other.
 func (d *Document) forgetConversation() {
-	d.references, d.unused, d.conversation = nil, true, &keptConversation{}
+	d.references, d.unused, d.edited, d.conversation = nil, true, true, &keptConversation{}
 	d.entryNumbers.Store(nil)
 }
 
@@ -199,7 +201,7 @@ func (d *Document) unusedMessages() ([]state.Effect, error) {
 	}
 	slices.SortFunc(used, func(a, b form.Run) int { return cmp.Compare(a.From, b.From) })
 	var effects []state.Effect
-	end := 0 // of the ranges that begin at n or before
+	end := math.MinInt // of the ranges that begin at n or before
 	for _, m := range messages {
 		for len(used) > 0 && used[0].From <= m.number {
 			end = max(end, used[0].To)

@@ -25,11 +25,19 @@ func (d *Document) Save(from, to *state.State, moved Moved) ([]state.Effect, err
 	if err != nil {
 		return nil, err
 	}
-	s := saver{interner: in, talk: before, reuse: d.Has(PartConversation, fieldEntries) && entriesEdited(changes)}
+	s := saver{interner: in, talk: before}
+	edited := d.Has(PartConversation, fieldEntries) && entriesEdited(changes)
 	var effects []state.Effect
 	for i, change := range changes {
+		isFirst := i == 0 || changes[i-1].Field != change.Field || changes[i-1].Part != change.Part
+		if edited && isConversation(change) {
+			if isFirst {
+				effects = append(effects, s.editedEntries(change, to)...)
+			}
+			continue
+		}
 		e, needed := s.stored(change), true
-		if i == 0 || changes[i-1].Field != change.Field || changes[i-1].Part != change.Part {
+		if isFirst {
 			var before []state.Effect
 			before, needed = d.prepareField(e, moved)
 			effects = append(effects, before...)
@@ -55,22 +63,19 @@ func isConversation(e state.Effect) bool {
 }
 
 // entriesEdited reports whether changes do more with the conversation than to
-// add messages at its end and to drop them at its beginning.
+// add messages at its end and to drop them at its beginning, and leave one.
 func entriesEdited(changes []state.Effect) bool {
-	return slices.ContainsFunc(changes, func(e state.Effect) bool {
-		return isConversation(e) && e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
-	})
+	isKind := func(kinds ...state.EffectKind) func(state.Effect) bool {
+		return func(e state.Effect) bool { return isConversation(e) && slices.Contains(kinds, e.Kind) }
+	}
+	return slices.ContainsFunc(changes, isKind(state.EffectSet, state.EffectInsert, state.EffectTruncate, state.EffectRemoveAt)) &&
+		!slices.ContainsFunc(changes, isKind(state.EffectDelete))
 }
 
 // saver turns effects on a state into effects on a document.
 type saver struct {
 	*interner
-	talk talk // that the saved state extends
-	// reuse says that messages of the conversation may have been in it before.
-	// Otherwise they get new numbers, even if an equal message has one: the
-	// conversation stays a range of consecutive numbers, and so do the results
-	// that hold all of it.
-	reuse bool
+	talk talk // of the saved state
 }
 
 // stored returns the effect on the document that does what e does to the state.
@@ -86,15 +91,40 @@ func (s *saver) stored(e state.Effect) state.Effect {
 		}
 	case isConversation(e):
 		x.Part, x.Field = PartConversation, fieldEntries
-		if adds && s.reuse {
-			x.Value = numberArray(s.findAll(e.Messages))
-		} else if adds {
+		if adds {
 			added := s.addAll(e.Messages)
 			s.talk.add(e.Messages, added)
 			x.Value = numberArray(added)
 		}
 	}
 	return x
+}
+
+// editedEntries returns the effects that turn the conversation into that of
+// another state. Messages that stay keep their numbers. e is the first change.
+func (s *saver) editedEntries(e state.Effect, to *state.State) []state.Effect {
+	before, numbers := s.talk.messages, s.talk.numbers.Slice(0, s.talk.numbers.Len()).([]int)
+	after := internal.ConversationMessages(internal.Conversation(to))
+	edited := s.numbersOf(numbers, rawTextsOf(before), rawTextsOf(after))
+	s.talk = talk{messages: after, numbers: s.talk.numbers.Take(0, 0).Append(edited, 0)}
+	effects := listEffects(PartConversation, fieldEntries, numbers, edited, numberArray)
+	for i := range effects {
+		effects[i].Agent, effects[i].Cause = e.Agent, e.Cause
+	}
+	return effects
+}
+
+// rawTextsOf returns the texts of a list of messages.
+func rawTextsOf(l *persist.List) []state.JSON {
+	return rawTexts(l.Slice(0, l.Len()).([]state.Message))
+}
+
+func rawTexts(msgs []state.Message) []state.JSON {
+	texts := make([]state.JSON, len(msgs))
+	for i, m := range msgs {
+		texts[i] = m.Raw()
+	}
+	return texts
 }
 
 // results returns the texts of results.
@@ -123,8 +153,8 @@ func (s *saver) results(results []state.InferenceResult) []state.JSON {
 // ranges, and keep messages that the conversation has dropped.
 func (s *saver) findAlong(msgs []state.Message) []form.Run {
 	const after = 64 // messages of the conversation that came after the history
-	if s.reuse || len(msgs) == 0 {
-		return rangesOf(s.findAll(msgs))
+	if len(msgs) == 0 {
+		return nil
 	}
 	steps := 4*len(msgs) + after // which bounds the search among equal texts
 	for end := s.talk.len(); end >= max(len(msgs), s.talk.len()-after) && steps > 0; end-- {

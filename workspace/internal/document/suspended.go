@@ -220,7 +220,7 @@ func (d *Document) answerOpen(
 	if err != nil {
 		return nil, err
 	}
-	answered := in.renumber(entries, msgs, repaired)
+	answered := in.numbersOf(entries, rawTexts(msgs), rawTexts(repaired))
 	added, err := in.newMessages()
 	return append(added, listEffects(PartConversation, fieldEntries, entries, answered, numberArray)...), err
 }

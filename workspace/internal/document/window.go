@@ -8,12 +8,18 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
+// SweepAfter is a number of messages: see [Document.Shorten]. To look for those
+// that nothing needs takes longer than the rest of what follows a short run. It is
+// a variable so that tests reach it with few messages.
+var SweepAfter = 32
+
 // Shorten shortens the conversation to its last messages, by whole groups, and
 // the history to its last results, and deletes the messages to which nothing
-// refers any more. It returns the effects of that. Calls without a result stay
-// in the conversation, and results with suspended calls in the history. A
-// negative limit shortens nothing. If there is an error, the document is not to
-// be used any more.
+// refers any more. If only old messages were dropped, it deletes them when there
+// are SweepAfter more messages than the last time. It returns the effects of all
+// that. Calls without a result stay in the conversation, and results with
+// suspended calls in the history. A negative limit shortens nothing. If there is
+// an error, the document is not to be used any more.
 func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) {
 	messages, effects, err := d.shortenEntries(maxMessages)
 	if err != nil {
@@ -38,15 +44,19 @@ func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) 
 		return nil, err
 	}
 	d.conversation = short
-	if !d.unused {
-		return effects, nil
-	}
-	unused, err := d.unusedMessages()
+	rest, err := d.shortenNumbers()
 	if err != nil {
 		return nil, err
 	}
-	d.unused = false
-	return append(effects, unused...), d.Apply(unused)
+	if d.unused && (d.edited || d.count(PartMessage) >= d.swept+SweepAfter) {
+		unused, err := d.unusedMessages()
+		if err != nil {
+			return nil, err
+		}
+		d.unused, d.edited, d.swept = false, false, d.count(PartMessage)-len(unused)
+		rest = append(rest, unused...)
+	}
+	return append(effects, rest...), d.Apply(rest)
 }
 
 // Joined returns the effects of one record that saves and then shortens: what the

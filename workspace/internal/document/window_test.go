@@ -21,6 +21,8 @@ import (
 // empty is the base of a run that has said everything.
 func empty() (*Document, error) { return New(), nil }
 
+func init() { SweepAfter = 0 }
+
 // shorten applies Shorten and checks its laws.
 func shorten(t require.TestingT, d *Document, n, m int) {
 	before, other := load(t, d), d.Clone()
@@ -193,4 +195,32 @@ func TestUnusedMessagesThatComeBackWithOthers(t *testing.T) {
 			require.Equal(t, []string{"1"}, d.Names(PartMessage))
 		})
 	}
+}
+
+// Messages that were dropped because they are old stay for a while, and others do
+// not.
+func TestOldMessagesAreSweptTogether(t *testing.T) {
+	SweepAfter = 10
+	defer func() { SweepAfter = 0 }()
+	d := New()
+	st := load(t, d)
+	left := func(edit func(msgs []state.Message) []state.Message) int {
+		t.Helper()
+		saved := st.Snapshot()
+		require.NoError(t, state.Messages.Update(st, func(msgs []state.Message) ([]state.Message, error) { return edit(msgs), nil }))
+		commit(t, d, saved, st.Snapshot())
+		_, err := d.Shorten(5, 5)
+		require.NoError(t, err)
+		st = load(t, d)
+		return d.count(PartMessage)
+	}
+	say := func(msgs []state.Message) []state.Message {
+		return append(msgs, state.UserText("a"), state.UserText("b"))
+	}
+	var counts []int
+	for range 14 {
+		counts = append(counts, left(say))
+	}
+	require.Equal(t, []int{2, 4, 6, 8, 10, 5, 7, 9, 11, 13, 5, 7, 9, 11}, counts)
+	require.Equal(t, 4, left(func(msgs []state.Message) []state.Message { return slices.Delete(msgs, 1, 2) }))
 }

@@ -215,7 +215,6 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
 	}
 	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
-	t.reader.fresh = map[string][]byte{}
 	if err := apply(t); err != nil {
 		if remembered { // the present head may allow it
 			return nil, nil

@@ -18,6 +18,7 @@ func (l *Ledger) CompactionDue(h *Head) bool { return h.compactionDue(l.minHisto
 // force is set. With force it keeps nothing either, and also writes the bodies
 // of messages again.
 func (l *Ledger) Compact(ctx context.Context, force bool) error {
+	prepared := l.prepareSnapshot(ctx) // which takes long, and other operations need not wait for it
 	_, err := l.commitHead(ctx, func(t *transition) error {
 		if !t.Exists() || !force && !l.isDue(t.Head) {
 			return errNoChange
@@ -27,7 +28,7 @@ func (l *Ledger) Compact(ctx context.Context, force bool) error {
 				return err
 			}
 		}
-		return t.compact(t.settled(), force, l.history)
+		return t.compact(prepared, force, l.history)
 	})
 	if errors.Is(err, errNoChange) {
 		return nil
@@ -40,14 +41,40 @@ func (l *Ledger) isDue(h *Head) bool {
 	return h.settled().Version > h.start().Version && h.compactionDue(l.minHistory)
 }
 
-func (t *transition) compact(limit Position, force bool, history int) error {
-	doc, err := t.reader.Content(t.ctx, t.Head, limit)
-	if err != nil {
-		return err
+// encodedContent is the content at a position.
+type encodedContent struct {
+	at   Position
+	text []byte // nil if it is not known
+}
+
+// prepareSnapshot encodes the content of the head that the ledger remembers. The
+// head that is replaced mostly has the same settled position.
+func (l *Ledger) prepareSnapshot(ctx context.Context) (e encodedContent) {
+	l.mu.Lock()
+	h := l.lastHead
+	l.mu.Unlock()
+	if h == nil {
+		return e
+	}
+	if doc, err := l.Content(ctx, h, h.settled()); err == nil {
+		e = encodedContent{h.settled(), doc.Encode()}
+	}
+	return e
+}
+
+func (t *transition) compact(content encodedContent, force bool, history int) error {
+	limit := t.settled()
+	if content.text == nil || content.at != limit {
+		doc, err := t.reader.Content(t.ctx, t.Head, limit)
+		if err != nil {
+			return err
+		}
+		content.text = doc.Encode()
 	}
 	if err := t.moveOutcomes(); err != nil { // their records may go
 		return err
 	}
+	var err error
 	if force || t.purges(limit) || history <= 0 {
 		err = t.forget(limit, force)
 	} else {
@@ -56,7 +83,7 @@ func (t *transition) compact(limit Position, force bool, history int) error {
 	if err != nil {
 		return err
 	}
-	s := t.addSnapshot(limit, doc.Encode())
+	s := t.addSnapshot(limit, content.text)
 	t.Snapshot = &s
 	if t.purges(limit) {
 		t.Purge = 0

@@ -62,6 +62,15 @@ func (c *contentReader) Content(ctx context.Context, h *Head, at Position) (*doc
 	return c.replay(ctx, h, contentAt{h.start(), doc}, at)
 }
 
+// CachedContent is Content for a position whose content is cached; otherwise it
+// returns nil.
+func (c *contentReader) CachedContent(at Position) *document.Document {
+	if newest := c.cached(); newest.Position == at {
+		return newest.doc
+	}
+	return nil
+}
+
 // cached returns a copy of the cached content, without a document if there is
 // none.
 func (c *contentReader) cached() contentAt {
@@ -200,7 +209,7 @@ func (c *contentReader) applyRecords(ctx context.Context, h *Head, from contentA
 	var failed error
 	c.yieldRecords(ctx, h, end, end.Version, at.Version, func(r *Record, err error) bool {
 		if failed = err; failed == nil {
-			failed = from.doc.Apply(r.Effects)
+			failed = from.doc.ApplyRecord(r.Effects, r.origin())
 			end = Position{r.Version, r.Chain}
 		}
 		return failed == nil

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
@@ -81,6 +80,14 @@ type held struct {
 }
 
 func (r *held) holder() Holder { return Holder{LeaseID: r.lease, MessageID: r.id, At: r.at} }
+
+// messageID returns the id of the message that the run handles, or "".
+func (r *held) messageID() string {
+	if r.ticket {
+		return ""
+	}
+	return r.id
+}
 
 // isBehind reports whether the head that the actor has read does not follow what
 // its process had seen. It may follow a deletion that the process has seen since.
@@ -333,19 +340,21 @@ func (a *actor) commit() {
 	r := a.run
 	c := &call{kind: "commit", id: r.id, lease: r.lease, at: r.at, edits: a.edits(r.text, r.runID), purge: a.x.chance(0.1)}
 	effects := effectsOf(r.text, c.edits)
+	now := a.process.ledger.now()
 	var to Position
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		to, err = l.Commit(ctx, r.holder(), Change{effects, c.purge}, nil)
+		to, err = l.Commit(ctx, r.holder(), Change{effects, c.purge, now}, nil)
 		return err
 	})
 	if err != nil {
 		a.after(nil, "", err)
 		return
 	}
-	a.changed(r.doc, effects)
+	a.changed(r.doc, Change{Effects: effects, Time: now}, r.messageID())
 	for _, e := range c.edits {
 		r.text = e.on(r.text)
 	}
+	r.text.give(r.messageID(), now.UnixMilli())
 	if r.at = to; a.x.ghost.texts[to.Chain].encode() != r.text.encode() {
 		a.x.violated("%v: what %v has acknowledged is not what was written", a, c)
 	}
@@ -358,22 +367,23 @@ func (a *actor) finish() {
 		c.edits = a.edits(r.text, r.runID)
 	}
 	doc := r.doc.Clone()
-	effects := a.changed(doc, effectsOf(r.text, c.edits))
+	change := Change{effectsOf(r.text, c.edits), c.purge, a.process.ledger.now()}
+	a.changed(doc, change, r.messageID())
 	if a.x.chance(0.5) {
 		n := a.x.rng.IntN(3)
 		shortened, err := doc.Shorten(-1, n)
 		if err != nil {
 			a.x.violated("%v: %v", a, err)
 		}
-		c.edits, effects = append(c.edits, edit{do: editWindow, n: n}), append(effects, shortened...)
+		c.edits, change.Effects = append(c.edits, edit{do: editWindow, n: n}), append(change.Effects, shortened...)
 	}
-	if len(effects) == 0 {
+	if len(change.Effects) == 0 {
 		c.edits = nil
 	}
 	var h *Head
 	var to Position
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		h, to, err = l.Finish(ctx, r.holder(), Change{effects, c.purge}, "reply to "+r.id, c.next)
+		h, to, err = l.Finish(ctx, r.holder(), change, "reply to "+r.id, c.next)
 		return err
 	})
 	if err == nil {
@@ -382,12 +392,11 @@ func (a *actor) finish() {
 	a.after(h, c.next.ID, err)
 }
 
-// changed returns effects that it has applied to a document.
-func (a *actor) changed(doc *document.Document, effects []state.Effect) []state.Effect {
-	if err := doc.Apply(effects); err != nil {
+// changed applies a change to a document.
+func (a *actor) changed(doc *document.Document, c Change, messageID string) {
+	if err := doc.ApplyRecord(c.Effects, document.Origin{Time: c.Time, Run: messageID}); err != nil {
 		a.x.violated("%v: %v", a, err)
 	}
-	return effects
 }
 
 func (a *actor) fail() {
@@ -547,9 +556,10 @@ func (a *actor) update() {
 		return
 	}
 	c := &call{kind: "update", at: at, edits: a.edits(t, ""), purge: a.x.chance(0.1)}
-	effects := a.changed(doc, effectsOf(t, c.edits))
+	change := Change{effectsOf(t, c.edits), c.purge, a.process.ledger.now()}
+	a.changed(doc, change, "")
 	err = a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		h, err = l.Update(ctx, []string{KindUpdate, KindRevert}[at.Version%2], at, Change{effects, c.purge})
+		h, err = l.Update(ctx, []string{KindUpdate, KindRevert}[at.Version%2], at, change)
 		return err
 	})
 	if err == nil && h.Version == at.Version+1 { // as Manager.Update does

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -232,6 +233,18 @@ func (g *ghost) wrote(c *call) {
 	}
 }
 
+// number notes which numbers the newest record has given.
+func (g *ghost) number(w *world) {
+	var r struct {
+		Time    time.Time
+		Message string `json:"message_id"`
+	}
+	if err := json.Unmarshal([]byte(g.records(g.newest)[w.version]), &r); err != nil {
+		g.x.violated("the record of version %d cannot be read: %v", w.version, err)
+	}
+	w.text.give(r.Message, r.Time.UnixMilli())
+}
+
 // step applies the effect of a call to a world.
 func (g *ghost) step(w *world, c *call) {
 	need := func(ok bool, format string, args ...any) {
@@ -240,7 +253,10 @@ func (g *ghost) step(w *world, c *call) {
 		}
 	}
 	// record notes that a record was written, with or without effects.
-	record := func() { w.version, w.deleted = w.version+1, false }
+	record := func() {
+		w.version, w.deleted = w.version+1, false
+		g.number(w)
+	}
 	end := func(as Ending) {
 		record()
 		w.done = append(slices.Clip(w.done), ending{w.run.id, string(as)})
@@ -269,10 +285,10 @@ func (g *ghost) step(w *world, c *call) {
 	}
 	edits := func() {
 		need(w.chain == c.at.Chain, "the content is not the one for which its effects were made")
-		record()
 		for _, e := range c.edits {
 			w.text = e.on(w.text)
 		}
+		record()
 	}
 	purge := func() {
 		if c.purge {
@@ -282,6 +298,7 @@ func (g *ghost) step(w *world, c *call) {
 	// back undoes the run. It reports whether there was something to undo.
 	back := func() bool {
 		base := w.run.base
+		base.last, base.given = w.text.last, w.text.given // no number is given again
 		if base.edited = w.text.edited; w.text.encode() == base.encode() {
 			return false
 		}
@@ -293,7 +310,7 @@ func (g *ghost) step(w *world, c *call) {
 	// answer answers the calls of the run that are open. It reports whether there
 	// was something to do.
 	answer := func(cancelled string) (changed bool) {
-		if w.text, changed = w.text.answered(w.run.base, cancelled, g.firstAdded(w.text)); changed {
+		if w.text, changed = w.text.answered(w.run.base, cancelled); changed {
 			g.x.count["answered"]++
 		}
 		return changed
@@ -667,7 +684,7 @@ func (g *ghost) read(h *sight, old *world, c *call) {
 	g.check(g.reader, h, h.now(), w.text)
 	if c.kind == "compact" || c.kind == "takeOver" {
 		if h.Run != nil {
-			g.check(g.freshReader(), h, h.Run.Base, w.run.base)
+			g.check(g.freshReader(), h, *h.Run.Base, w.run.base)
 		}
 		g.check(g.freshReader(), h, h.start(), g.texts[h.start().Chain])
 		g.checkPast(h)

@@ -15,9 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
-	"github.com/stretchr/testify/require"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // The explorer runs the operations on a workspace in a few processes on a
@@ -399,6 +401,7 @@ func (x *explorer) final() {
 // on. A STATE_EFFORT of 0 leaves the first one.
 func TestExplorer(t *testing.T) {
 	// Small limits are reached with few writes.
+	document.SweepAfter = 0
 	maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 5, 2, 3, 2, 12
 	snapshotPartBytes, recordPartBytes, firstRecords, segmentPart = 1<<10, 1<<10, 2, 2
 	t.Cleanup(func() {

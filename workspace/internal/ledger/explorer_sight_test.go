@@ -1,13 +1,12 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
@@ -23,7 +22,7 @@ type sight struct {
 		Renewals uint64
 		Attempt  int
 		Message  sightMessage
-		Base     Position
+		Base     *Position
 	}
 	Queue       sightList
 	Ended       string
@@ -83,6 +82,12 @@ func (g *ghost) decode(value []byte) *sight {
 	s := &sight{}
 	if err := json.Unmarshal(data, s); err != nil {
 		g.x.violated("the head cannot be read: %v", err)
+	}
+	if r := s.Run; r != nil { // without what the head says too
+		r.Token = cmp.Or(r.Token, s.Token)
+		if r.Base == nil {
+			r.Base = &Position{s.Version, s.Chain}
+		}
 	}
 	return s
 }
@@ -319,23 +324,6 @@ func (g *ghost) checkPast(h *sight) {
 			g.x.violated("the past is not authentic: %v", err)
 		}
 	}
-}
-
-// firstAdded returns the number of the first message that the newest record adds
-// to a text, or 0.
-func (g *ghost) firstAdded(t text) int {
-	var r struct{ Effects []state.Effect }
-	if text := g.records(g.newest)[g.newest.Version]; text != "" {
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			g.x.violated("the newest record cannot be read: %v", err)
-		}
-	}
-	for _, e := range r.Effects {
-		if n, _ := strconv.Atoi(e.Field); e.Part == document.PartMessage && e.Kind == state.EffectSet && t.messages[n].raw == "" {
-			return n
-		}
-	}
-	return 0
 }
 
 // refer notes the blobs to which a head refers, and checks that they exist.

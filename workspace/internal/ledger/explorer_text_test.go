@@ -22,6 +22,15 @@ type text struct {
 	messages  map[int]line
 	suspended map[string]string // the ids of runs, by the id of the call that each has suspended
 	edited    int               // how often the ledger has made effects, each time a version of the state
+	last      int               // the highest number that a message has had
+	given     []given           // which records have given the numbers
+}
+
+// given says that a record has given the numbers up to the last.
+type given struct {
+	run  string // the id of its message
+	time int64  // in Unix milliseconds
+	last int
 }
 
 // line is a message of a text.
@@ -37,7 +46,7 @@ const alienField = "alien"
 func (t text) clone() text {
 	return text{
 		maps.Clone(t.lists), maps.Clone(t.values), slices.Clone(t.entries), slices.Clone(t.results), maps.Clone(t.messages),
-		maps.Clone(t.suspended), t.edited,
+		maps.Clone(t.suspended), t.edited, t.last, t.given,
 	}
 }
 
@@ -57,6 +66,9 @@ func (t text) encode() string {
 	}
 	if t.entries != nil {
 		conversation["entries"] = strings.ReplaceAll(fmt.Sprint(t.entries), " ", ",")
+	}
+	if len(t.given) > 0 {
+		conversation["numbers"] = encodeGiven(t.given)
 	}
 	if t.results != nil {
 		conversation["results"] = string(inferences(t.results))
@@ -87,6 +99,27 @@ func encodeFields(fields map[string]string) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
+// encodeGiven returns a group for each run.
+func encodeGiven(list []given) string {
+	var groups []string
+	for i, g := range list {
+		if i > 0 && list[i-1].run == g.run {
+			at := len(groups) - 1
+			groups[at] = fmt.Sprintf("%s,%d,%d]", strings.TrimSuffix(groups[at], "]"), g.time-list[i-1].time, g.last+1)
+		} else {
+			groups = append(groups, fmt.Sprintf("[%q,%d,%d]", g.run, g.time, g.last+1))
+		}
+	}
+	return "[" + strings.Join(groups, ",") + "]"
+}
+
+// give notes that a record has given the numbers that are new.
+func (t *text) give(run string, time int64) {
+	if n := len(t.given); t.last > 0 && (n == 0 || t.given[n-1].last < t.last) {
+		t.given = append(slices.Clip(t.given), given{run, time, t.last})
+	}
+}
+
 func suspension(run string) string { return `{"run_id":"` + run + `","calls":1}` }
 
 // open returns the calls without a result, each by its place in the entries.
@@ -108,10 +141,9 @@ func (t text) open() []int {
 
 // answered returns the text in which the calls that a run has made since base
 // are answered, except for those that are suspended. Those that the run with the
-// id cancelled has suspended are answered too. The answers have numbers from
-// next on: a process that remembers more messages leaves numbers out. It reports
-// whether that is a change.
-func (t text) answered(base text, cancelled string, next int) (text, bool) {
+// id cancelled has suspended are answered too. It reports whether that is a
+// change.
+func (t text) answered(base text, cancelled string) (text, bool) {
 	t = t.clone()
 	before := len(t.suspended)
 	maps.DeleteFunc(t.suspended, func(_, run string) bool { return run == cancelled })
@@ -123,14 +155,19 @@ func (t text) answered(base text, cancelled string, next int) (text, bool) {
 			changed = true
 		}
 	}
-	next = max(next, t.nextNumber())
-	for i, n := range t.entries { // the answers are numbered in their order
-		if n < 0 {
-			t.messages[next] = line{t.messages[-n].call, true, resultOf(t.messages[-n].call, noResult, true)}
-			t.entries[i] = next
-			next++
+	end := len(t.entries)
+	for end > 0 && t.entries[end-1] < 0 {
+		end--
+	}
+	number := func(entries []int) { // the answers are numbered in their order
+		for i, n := range entries {
+			if n < 0 {
+				entries[i] = t.say(line{t.messages[-n].call, true, resultOf(t.messages[-n].call, noResult, true)})
+			}
 		}
 	}
+	number(t.entries[end:]) // those at the end before the others
+	number(t.entries[:end])
 	if changed {
 		t.edited++
 	}
@@ -151,18 +188,10 @@ func (t text) mayForget(n int) bool {
 }
 
 // say adds a message, and returns its number.
-func (t text) say(m line) int {
-	n := t.nextNumber()
-	t.messages[n] = m
-	return n
-}
-
-func (t text) nextNumber() int {
-	last := 0
-	for n := range t.messages {
-		last = max(last, n)
-	}
-	return last + 1
+func (t *text) say(m line) int {
+	t.last++
+	t.messages[t.last] = m
+	return t.last
 }
 
 // noResult is what package transcript says of a call that was not completed.
@@ -218,7 +247,7 @@ func (e edit) effects(t text) []state.Effect {
 	}
 	entries := state.Effect{Part: document.PartConversation, Field: "entries"}
 	results := state.Effect{Part: document.PartConversation, Field: "results"}
-	switch n := t.nextNumber(); e.do {
+	switch n := t.last + 1; e.do {
 	case editInfer:
 		if results.Kind, results.Value = state.EffectAppend, inferences([]int{e.n}); t.results == nil {
 			results.Kind = state.EffectSet

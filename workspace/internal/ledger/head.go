@@ -60,18 +60,19 @@ type Head struct {
 // KeyID returns the id of the key with which the head is sealed, or "".
 func (h *Head) KeyID() string { return h.keyID }
 
-// Run is the run that is under way, with the lease of its holder.
+// Run is the run that is under way, with the lease of its holder. What it
+// repeats of the head is not stored: see [Head.shortRun].
 type Run struct {
 	LeaseID  string    `json:"lease_id"`         // changes when another holder takes over; empty if the lease is vacant
 	Holder   string    `json:"holder,omitempty"` // the incarnation that has the lease
 	RunID    string    `json:"run_id"`           // stays when another holder takes over
-	Token    uint64    `json:"token"`            // the fencing token of the lease
+	Token    uint64    `json:"token,omitempty"`  // the fencing token of the lease
 	TTL      int64     `json:"ttl_ms"`
 	Renewals uint64    `json:"renewals,omitempty"` // by commits of the holder
 	Attempt  int       `json:"attempt,omitempty"`
 	Message  Message   `json:"message"`
 	Base     Position  `json:"base"` // where the run began
-	Began    time.Time `json:"began"`
+	Began    time.Time `json:"began,omitzero"`
 	Trace    string    `json:"trace,omitempty"` // of the holder's attempt, for links between traces
 	// Answers is how many answers models have given that are committed, and Ended
 	// says that the last one has no calls.
@@ -176,7 +177,7 @@ func (h *Head) clone() *Head {
 // An operation is known by opIDLen characters. One more character counts its
 // attempts, so that each write has a text of its own, its nonce.
 const (
-	opIDLen  = 11
+	opIDLen  = 7
 	nonceLen = opIDLen + 1
 )
 

@@ -3,6 +3,8 @@ package ledger
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -29,7 +31,8 @@ func (h *Head) appendJSON(b []byte) []byte {
 	b = appendText(b, "chain", h.Chain)
 	b = appendTime(b, "updated", h.Updated)
 	if h.Run != nil {
-		b = h.Run.appendJSON(jsontext.AppendName(b, "run"))
+		short := h.shortRun()
+		b = short.appendJSON(jsontext.AppendName(b, "run"))
 	}
 	b = h.Queue.appendJSON(b, "queue")
 	b = appendCount(b, "queue_bytes", h.QueueBytes)
@@ -72,16 +75,22 @@ func (r *Run) appendJSON(b []byte) []byte {
 	b = appendText(b, "lease_id", r.LeaseID)
 	b = appendOptional(b, "holder", r.Holder)
 	b = appendText(b, "run_id", r.RunID)
-	b = appendUint(b, "token", r.Token)
+	if r.Token > 0 {
+		b = appendUint(b, "token", r.Token)
+	}
 	b = appendInt(b, "ttl_ms", r.TTL)
 	if r.Renewals > 0 {
 		b = appendUint(b, "renewals", r.Renewals)
 	}
 	b = appendCount(b, "attempt", r.Attempt)
 	b = r.Message.appendJSON(jsontext.AppendName(b, "message"))
-	b = append(jsontext.AppendName(b, "base"), '{')
-	b = append(r.Base.appendMembers(b), '}')
-	b = appendTime(b, "began", r.Began)
+	if r.Base != sameBase {
+		b = append(jsontext.AppendName(b, "base"), '{')
+		b = append(r.Base.appendMembers(b), '}')
+	}
+	if !r.Began.IsZero() {
+		b = appendTime(b, "began", r.Began)
+	}
 	b = appendOptional(b, "trace", r.Trace)
 	b = appendCount(b, "answers", r.Answers)
 	if r.Ended {
@@ -90,10 +99,58 @@ func (r *Run) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
+// sameBase stands for the position of the head, in a run that is stored. No run
+// begins there.
+var sameBase = Position{Version: math.MaxUint64}
+
+// shortRun returns the run without what the head says too.
+func (h *Head) shortRun() Run {
+	r := *h.Run
+	if r.Token == h.Token {
+		r.Token = 0
+	}
+	if r.Base == h.Position() {
+		r.Base = sameBase
+	}
+	if r.Message.At.Equal(h.Updated) {
+		r.Message.At = time.Time{}
+	}
+	if r.Began.Equal(h.Updated) {
+		r.Began = time.Time{}
+	}
+	return r
+}
+
+// wholeRun undoes shortRun for the run that was read.
+func (h *Head) wholeRun() {
+	r := h.Run
+	if r.Token == 0 {
+		r.Token = h.Token
+	}
+	if r.Base == sameBase {
+		r.Base = h.Position()
+	}
+	if r.Message.At.IsZero() {
+		r.Message.At = h.Updated
+	}
+	if r.Began.IsZero() {
+		r.Began = h.Updated
+	}
+}
+
+// UnmarshalJSON is the inverse of appendJSON.
+func (r *Run) UnmarshalJSON(data []byte) error {
+	type plain Run
+	r.Base = sameBase // unless data has it
+	return json.Unmarshal(data, (*plain)(r))
+}
+
 func (m *Message) appendJSON(b []byte) []byte {
 	b = append(b, '{')
 	b = appendText(b, "id", m.ID)
-	b = appendTime(b, "at", m.At)
+	if !m.At.IsZero() {
+		b = appendTime(b, "at", m.At)
+	}
 	b = appendOptional(b, "trace", m.Trace)
 	if m.Ticket {
 		b = append(jsontext.AppendName(b, "ticket"), "true"...)
@@ -151,6 +208,9 @@ func decodeHead(key, user string, data []byte) (*Head, error) {
 	h := &Head{}
 	if err := json.Unmarshal(body, h); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
+	}
+	if h.Run != nil {
+		h.wholeRun()
 	}
 	switch {
 	case h.Format > headFormat:

@@ -14,7 +14,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // someHead returns a head in which all members are set.
 func someHead() *Head {
-	ops := strings.Repeat("0123456789aA", 3)
+	ops := strings.Repeat("0123456A", 3)
 	return &Head{
 		Format: 3, User: "ann", Epoch: 1, Seq: 12, Token: 3, Version: 7, Chain: "chain", Updated: began, Deleted: began,
 		Run: &Run{

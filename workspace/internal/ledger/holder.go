@@ -16,6 +16,8 @@ import (
 type Change struct {
 	Effects []state.Effect
 	Purge   bool // a secret is replaced or deleted
+	// Time is that of the record. The messages that it stores have it too.
+	Time time.Time
 }
 
 // Renew renews the lease of one run, for a holder that has just got it or that
@@ -35,7 +37,6 @@ func (l *Ledger) Renew(ctx context.Context, by Holder) (*Head, error) {
 // the same transaction; if it fails, the error is a ProgramError, or
 // store.ErrUnknownOutcome with one.
 func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql.Tx) error) (Position, error) {
-	now := l.now()
 	var to Position
 	commit := l.newCommit()
 	commit.enter, commit.retry, commit.with = l.enterInTurn, l.retry, with
@@ -45,7 +46,7 @@ func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql
 		}
 		t.renewLease(by)
 		t.Run.Answers, t.Run.Ended = by.Answers, by.Ended
-		if err := t.addRecord(t.runRecord(KindStep, now, c.Effects)); err != nil {
+		if err := t.addRecord(t.runRecord(KindStep, c.Time, c.Effects)); err != nil {
 			return err
 		}
 		t.markPurge(c.Purge)
@@ -63,13 +64,12 @@ func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql
 func (l *Ledger) Finish(
 	ctx context.Context, by Holder, c Change, reply string, next Lease,
 ) (*Head, Position, error) {
-	now := l.now()
 	var to Position
 	h, err := l.commitRun(ctx, func(t *transition) error {
 		if err := t.checkHolder(by); err != nil {
 			return err
 		}
-		r := t.runRecord(KindFinish, now, c.Effects)
+		r := t.runRecord(KindFinish, c.Time, c.Effects)
 		r.Ending, r.Reply = EndingFinished, reply
 		if err := t.endMessage(r); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 // Message is a message that waits, is being handled, or was given up.
 type Message struct {
 	ID string    `json:"id"`
-	At time.Time `json:"at"` // when it was accepted
+	At time.Time `json:"at,omitzero"` // when it was accepted
 	// Trace is what the sender's tracer wants the run to know.
 	Trace string `json:"trace,omitempty"`
 	// Ticket marks a place in the queue instead of a message. Only the Manager

@@ -348,7 +348,7 @@ var mutants = []mutant{
 		{inDocument + "references.go", "d.unused || e.Kind != state.EffectAppend", "d.unused || e.Kind == state.EffectSet || e.Field == fieldResults"},
 	}},
 	{name: "messages that are imported are used", finder: documents, edits: []textEdit{
-		{inDocument + "edits.go", "d.unused = d.unused || !referToAll(effects, added)", "_ = referToAll(effects, added)"},
+		{inDocument + "edits.go", "err == nil && !referToAll(effects, added)", "err == nil && false && !referToAll(effects, added)"},
 	}},
 	{name: "a result that was removed leaves no unused messages", finder: documents, edits: []textEdit{
 		{inDocument + "references.go", "d.unused || e.Kind != state.EffectAppend", "d.unused || e.Kind == state.EffectSet || e.Field == fieldEntries"},
@@ -362,15 +362,30 @@ var mutants = []mutant{
 	{name: "the index finds a message that was deleted", finder: documents, edits: []textEdit{
 		{inDocument + "messages.go", "if known, _ := x.number(old.json()); known == n {", "if known, _ := x.number(old.json()); known == 0 {"},
 	}},
+	{name: "a snapshot that was prepared is written although the content has changed", edits: []textEdit{
+		{"compact.go", "if content.text == nil || content.at != limit {", "if content.text == nil {"},
+	}},
+	{name: "the run that was stored short has its base elsewhere", edits: []textEdit{
+		{"head_json.go", "if r.Base == h.Position() {", "if r.Base.Version <= h.Version {"},
+	}},
+	{name: "undoing a run lets its numbers be given again", edits: []textEdit{
+		{inDocument + "edits.go", "(field == fieldVersion || field == fieldNumbers)", "field == fieldVersion"},
+	}},
+	{name: "who has stored messages is not known after they were read", edits: []textEdit{
+		{"content.go", "from.doc.ApplyRecord(r.Effects, r.origin())", "from.doc.Apply(r.Effects)"},
+	}},
+	{name: "messages have the time at which the record is read", edits: []textEdit{
+		{"record.go", "document.Origin{Time: r.Time,", "document.Origin{Time: CurrentTime(),"},
+	}},
 	{name: "a conversation is kept that has changed", finder: documents, edits: []textEdit{
-		{inDocument + "references.go", "	case e.Part == PartConversation && e.Field != fieldVersion:\n		d.conversation = &keptConversation{}\n",
-			"	case e.Part == PartConversation && e.Field != fieldVersion:\n"},
+		{inDocument + "references.go", "e.Field != fieldVersion && e.Field != fieldNumbers:\n		d.conversation = &keptConversation{}\n",
+			"e.Field != fieldVersion && e.Field != fieldNumbers:\n"},
 	}},
 	{name: "a conversation is kept that was shortened", finder: documents, edits: []textEdit{
 		{inDocument + "window.go", "		short = d.conversation.shortened(messages, results)\n", "		short = d.conversation.shortened(messages, nil)\n		_ = results\n"},
 	}},
 	{name: "the conversation of the State before a commit is kept", finder: programs, edits: []textEdit{
-		{inWorkspace + "workspace.go", "c.doc.ApplySaved(d.Effects, c.schema, d.state)", "c.doc.ApplySaved(d.Effects, c.schema, c.storedState)"},
+		{inWorkspace + "workspace.go", "c.doc.ApplySaved(d.Effects, c.origin(d), c.schema, d.state)", "c.doc.ApplySaved(d.Effects, c.origin(d), c.schema, c.storedState)"},
 	}},
 	{name: "content is cached at the head that another process has written since a finish", finder: programs, edits: []textEdit{
 		{inWorkspace + "finish.go", "r.ledger.CacheContent(at, doc)", "r.ledger.CacheContent(h.Position(), doc)"},

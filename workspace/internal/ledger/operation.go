@@ -17,7 +17,6 @@ var ErrContentChanged = errors.New("workspace: content has changed")
 // Update adds a record of a kind, without a run. The change fits the content at
 // a position.
 func (l *Ledger) Update(ctx context.Context, kind string, at Position, c Change) (*Head, error) {
-	now := l.now()
 	return l.commitHead(ctx, func(t *transition) error {
 		if t.Run != nil {
 			return ErrBusy
@@ -25,7 +24,7 @@ func (l *Ledger) Update(ctx context.Context, kind string, at Position, c Change)
 		if t.Position() != at {
 			return ErrContentChanged
 		}
-		if err := t.addRecord(Record{Kind: kind, Time: now, Effects: c.Effects}); err != nil {
+		if err := t.addRecord(Record{Kind: kind, Time: c.Time, Effects: c.Effects}); err != nil {
 			return err
 		}
 		t.markPurge(c.Purge)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // The kinds of records. Package workspace documents them as its Kind.
@@ -34,9 +35,12 @@ type Record struct {
 	Ending  Ending         `json:"ending,omitempty"`
 	Reason  string         `json:"reason,omitempty"`
 	Reply   string         `json:"reply,omitempty"`
-	Effects []state.Effect `json:"effects,omitempty"`
-	Chain   string         `json:"-"` // the hash of all records up to this one
+	Effects []state.Effect `json:"effects,omitempty"` // see storedEffect
+	Chain   string         `json:"-"`                 // the hash of all records up to this one
 }
+
+// origin returns what a document notes of the messages that the record stores.
+func (r *Record) origin() document.Origin { return document.Origin{Time: r.Time, Run: r.Message} }
 
 // Position is a version and the hash of the chain of records up to it.
 type Position struct {
@@ -56,7 +60,7 @@ type storedRecord struct {
 func (r *Record) chainAfter(chain string) (storedRecord, error) {
 	size := 512 + len(r.Reply) + len(r.Reason)
 	for i := range r.Effects {
-		size += 128 + len(r.Effects[i].Value)
+		size += 64 + len(r.Effects[i].Value)
 	}
 	body, err := r.appendJSON(make([]byte, 0, size))
 	if err != nil {
@@ -95,24 +99,6 @@ func (r *Record) appendJSON(b []byte) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// appendEffect appends an effect on a document. Those have values only.
-func appendEffect(b []byte, e *state.Effect) ([]byte, error) {
-	if len(e.Messages)+len(e.Results) > 0 || e.Secret {
-		text, err := jsontext.Marshal(e)
-		return append(b, text...), err
-	}
-	b = append(b, '{')
-	b = appendText(b, "part", e.Part)
-	b = appendText(b, "field", e.Field)
-	b = appendText(b, "kind", string(e.Kind))
-	b = appendCount(b, "n", e.N)
-	if e.Value != "" {
-		b = jsontext.AppendCompact(jsontext.AppendName(b, "value"), []byte(e.Value))
-	}
-	b = appendOptional(b, "agent", e.Agent)
-	return append(appendOptional(b, "cause", e.Cause), '}'), nil
-}
-
 // newStoredRecord returns the record with a version, whose text was read.
 func newStoredRecord(version uint64, text []byte) (*storedRecord, error) {
 	_, chain, ok := cutHash(text, "chain")
@@ -132,15 +118,22 @@ func (s *storedRecord) decode(key string, after Position) (*Record, error) {
 	case hash([]byte(after.Chain), body) != s.chain:
 		return nil, corrupt(key, where+" does not match the chain")
 	}
+	var r struct {
+		Record
+		Effects []storedEffect `json:"effects"` // in place of those of the Record
+	}
 	err := jsontext.Check(body, jsontext.Limits{})
-	r := &Record{Chain: s.chain}
 	if err == nil {
-		err = json.Unmarshal(body, r)
+		err = json.Unmarshal(body, &r)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %s: %w", ErrCorrupt, key, where, err)
 	}
-	return r, nil
+	r.Record.Chain = s.chain
+	for _, e := range r.Effects {
+		r.Record.Effects = append(r.Record.Effects, state.Effect(e))
+	}
+	return &r.Record, nil
 }
 
 func (s *storedRecord) position() Position { return Position{s.version, s.chain} }

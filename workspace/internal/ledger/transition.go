@@ -50,6 +50,9 @@ func (t *transition) addBlob(data []byte) string {
 		name = t.reader.newBlobName(t.Seq+1, data)
 	}
 	t.newBlobs = append(t.newBlobs, newBlob{name, data})
+	if t.reader.fresh == nil {
+		t.reader.fresh = map[string][]byte{}
+	}
 	t.reader.fresh[name] = data
 	return name
 }
@@ -199,10 +202,11 @@ func (t *transition) addRecord(r Record) error {
 
 // runRecord returns a record of the run.
 func (t *transition) runRecord(kind string, now time.Time, effects []state.Effect) Record {
-	return Record{
-		Kind: kind, Time: now, Effects: effects,
-		RunID: t.Run.RunID, Lease: t.Run.LeaseID, Message: t.Run.Message.ID,
+	r := Record{Kind: kind, Time: now, Effects: effects, RunID: t.Run.RunID, Lease: t.Run.LeaseID}
+	if !t.Run.Message.Ticket {
+		r.Message = t.Run.Message.ID
 	}
+	return r
 }
 
 // endMessage adds the last record of the run, which has the outcome of its
@@ -211,7 +215,7 @@ func (t *transition) endMessage(r Record) error {
 	r.Reason = fault.ClipTo(r.Reason, MaxReason)
 	m := t.Run.Message
 	if m.Ticket {
-		r.Message, r.Ending, r.Reply = "", "", ""
+		r.Ending, r.Reply = "", ""
 	}
 	if !m.Ticket || len(r.Effects) > 0 {
 		if err := t.addRecord(r); err != nil {

@@ -112,7 +112,7 @@ func (v *verification) checkContent(ctx context.Context, check func(*Head, *docu
 	}
 	for r, err := range v.RecordsBetween(ctx, v.head, at.Version, v.head.Version) {
 		if err == nil {
-			err = doc.Apply(r.Effects)
+			err = doc.ApplyRecord(r.Effects, r.origin())
 		}
 		if err != nil {
 			return err
