@@ -283,6 +283,9 @@ func (r *looping) ask(name string) error {
 	turn := r.turns[name]
 	for try := 1; ; try++ {
 		turn.noteFailure(nil, 0)
+		if r.run != nil {
+			r.run.RestartText()
+		}
 		err := r.Agents[name].Ask(turn.Context(r.ctx), turn)
 		steps, ended, _ := r.progress()
 		failed, may := passing(err, turn.lastFailure())

@@ -312,6 +312,7 @@ type commits struct {
 	approved, decided []state.ToolCall
 	answers           int
 	ended             bool
+	text              string // that was emitted
 }
 
 func (c *commits) State() *state.State { return c.st }
@@ -327,6 +328,10 @@ func (c *commits) Waiting() []state.ToolCall { return c.waiting }
 func (c *commits) Approved(call state.ToolCall) (string, bool) {
 	return "chief", slices.ContainsFunc(c.approved, func(a state.ToolCall) bool { return a.ID == call.ID })
 }
+
+func (c *commits) Emit(text string) { c.text += text }
+
+func (c *commits) RestartText() { c.text = "" }
 
 func (c *commits) Decided() []state.ToolCall { return c.decided }
 

@@ -15,12 +15,14 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/provider"
 )
 
 // call is one request to a model, until its answer is recorded.
 type call struct {
 	ctx     context.Context // of the request
+	run     runctx.Run      // of a workspace that is told what is streamed, or nil
 	format  *provider.Format
 	sent    sent
 	add     func(state.InferenceResult) error // to the history
@@ -65,6 +67,14 @@ func (c *call) receive(resp *http.Response) {
 	case c.sent.streams || isEventStream(resp.Header):
 		stream := c.format.Stream()
 		stream.MaxBytes = c.limit
+		if c.run != nil {
+			c.run.RestartText()
+			stream.OnDelta = func(d provider.Delta) {
+				if d.Kind == provider.DeltaText {
+					c.run.Emit(d.Text)
+				}
+			}
+		}
 		resp.Body = &streamBody{ReadCloser: resp.Body, call: c, compressed: encoding == "gzip", stream: stream}
 	default:
 		c.receiveWhole(resp, encoding == "gzip")

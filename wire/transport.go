@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 )
@@ -232,6 +234,9 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	c := &call{ctx: req.Context(), format: format, sent: sent, limit: limit, add: st.History().Push}
 	if t.Converse && !isAside(req.Context()) {
 		c.add = st.History().Append
+		if run := runctx.RunOf(req.Context()); run != nil && internal.SameBranch(run.State(), st) {
+			c.run = run
+		}
 		if turn := turnOf(req.Context(), st); turn != nil {
 			ctx := context.WithoutCancel(req.Context()) // an SDK may end it when it has what it wants
 			c.add = func(r state.InferenceResult) error { return turn.Said(ctx, r) }

@@ -78,6 +78,11 @@ func (m *Manager) follow(l *ledger.Ledger, messageID string) (w *follower, leave
 	}
 	for _, run := range held {
 		f.followRun(run)
+		run.live.soFar(func(e Event) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			w.add(item{Event: e, head: f.head})
+		})
 	}
 	return w, func() { m.unfollow(w) }, nil
 }

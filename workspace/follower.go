@@ -17,24 +17,26 @@ type follower struct {
 	wake      chan struct{}
 
 	// Guarded by feed.mu:
-	items []item
-	told  ledger.Age // of the newest head that it was told
-	err   error
+	items   []item
+	told    ledger.Age // of the newest head that it was told
+	dropped uint64     // how many events it has missed
+	err     error
 }
 
 // item is an event for a follower.
 type item struct {
 	Event
-	head   *ledger.Head
-	stored bool // Outcome is as it was stored, and not masked
+	head    *ledger.Head
+	stored  bool   // Outcome is as it was stored, and not masked
+	dropped uint64 // how many events in front of it were dropped, since the beginning
 }
 
 func newFollower(f *feed, messageID string) *follower {
 	return &follower{feed: f, messageID: messageID, wake: make(chan struct{}, 1)}
 }
 
-// add adds an item. If the follower is too far behind, a summary replaces all
-// but the endings. The caller holds feed.mu.
+// add adds an item. If the follower is too far behind, a summary replaces what it
+// can do without. The caller holds feed.mu.
 func (w *follower) add(i item) {
 	if w.messageID != "" {
 		switch {
@@ -47,16 +49,52 @@ func (w *follower) add(i item) {
 	if i.head != nil && (i.Kind == EventSummary || i.Kind == EventEnded) {
 		w.noteHead(i.head)
 	}
-	if len(w.items) >= maxItems {
-		endings := slices.DeleteFunc(w.items, func(i item) bool { return i.Kind != EventEnded })
-		endings = endings[max(0, len(endings)-maxItems/2):]
-		w.items = slices.Concat([]item{{Event: Event{Kind: EventSummary}, head: w.feed.head}}, endings)
-		if i.Kind != EventEnded {
-			return
-		}
+	if w.continues(i) {
+		w.items[len(w.items)-1].Delta += i.Delta
+		return
 	}
+	if len(w.items) >= maxItems {
+		w.drop()
+	}
+	i.dropped = w.dropped
 	w.items = append(w.items, i)
 	wake(w.wake)
+}
+
+// continues reports whether an item is the next piece of the text with which the
+// items end. The caller holds feed.mu.
+func (w *follower) continues(i item) bool {
+	return len(w.items) > 0 && follows(w.items[len(w.items)-1], i)
+}
+
+// follows reports whether i is the next piece of the text of last.
+func follows(last, i item) bool {
+	return last.Kind == EventDelta && i.Kind == EventDelta && last.MessageID == i.MessageID &&
+		last.Message == i.Message && last.Attempt == i.Attempt && last.Offset+len(last.Delta) == i.Offset
+}
+
+// drop replaces the items by a summary, the last endings and the text that is
+// under way. The caller holds feed.mu.
+func (w *follower) drop() {
+	var endings, text []item
+	for _, i := range w.items {
+		switch {
+		case i.Kind == EventEnded:
+			endings, text = append(endings, i), nil
+		case i.Kind != EventDelta:
+		case text != nil && follows(text[0], i):
+			text[0].Delta += i.Delta
+		default:
+			text = []item{i}
+		}
+	}
+	endings = endings[max(0, len(endings)-maxItems/2):]
+	kept := slices.Concat([]item{{Event: Event{Kind: EventSummary}, head: w.feed.head}}, endings, text)
+	w.dropped += uint64(len(w.items) - len(endings) - len(text))
+	for n := range kept {
+		kept[n].dropped = w.dropped
+	}
+	w.items = kept
 }
 
 // noteHead notes that the follower was told a head. The caller holds feed.mu.

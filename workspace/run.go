@@ -42,6 +42,7 @@ type Run struct {
 
 	op      runOperation
 	results reportedResults
+	live    liveText
 	retried error // with which its function has asked for another attempt
 
 	parent context.Context // the context that ctx is made of
@@ -82,6 +83,7 @@ func (m *Manager) newRun(
 		ticket: h.Run.Message.Ticket, answers: h.Run.Answers, isAnswered: h.Run.Ended,
 		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
 	}
+	r.live.run = r
 	r.takeSlot()
 	untrack := m.trackRun()
 	ctx, endTask := newTraceTask(ctx)

@@ -13,7 +13,8 @@ import (
 //
 // The first event is an EventSummary, and so is one for each change of the
 // workspace, but at most four a second. If this Manager holds a run, Watch
-// yields its other events at once. Of a run that another Manager holds it
+// yields its other events at once, first of them the text that a model is
+// streaming, as far as it has come. Of a run that another Manager holds it
 // yields only EventEnded, when it looks at the workspace; see Await. After
 // EventEnded, no event is about that message.
 //
@@ -43,11 +44,14 @@ func (m *Manager) watch(ctx context.Context, userID string, yield func(Event) bo
 		return err
 	}
 	w.noteTold(h)
+	var order, dropped uint64
 	for i := (item{Event: Event{Kind: EventSummary}, head: h}); ; {
 		if i.head != nil {
 			h = i.head
 		}
 		i.Summary = newSummary(userID, h)
+		order += 1 + i.dropped - dropped
+		i.Order, dropped = order, i.dropped
 		if i.stored {
 			m.maskOutcome(ctx, l, &i)
 		}

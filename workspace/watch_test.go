@@ -278,13 +278,20 @@ func TestWatchSeesTheNextWorkspace(t *testing.T) {
 func TestEventJSON(t *testing.T) {
 	e := workspace.Event{
 		Summary: workspace.Summary{UserID: "ann", Version: 3, Seq: 7, Run: &workspace.RunInfo{UserID: "ann", ID: "next"}},
-		Kind:    workspace.EventEnded, MessageID: "1", Reply: "Hi!",
+		Kind:    workspace.EventEnded, Order: 4, MessageID: "1", Reply: "Hi!",
 		Outcome: workspace.Outcome{Status: workspace.StatusDone, RunID: "r"},
 	}
 	data, err := json.Marshal(e)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"kind": "ended", "user_id": "ann", "version": 3, "seq": 7, "run_id": "r", "queued": 0,
-		"dead_letters": 0, "message_id": "1", "reply": "Hi!", "status": "done"}`, string(data))
+	require.JSONEq(t, `{"kind": "ended", "seq": 4, "user_id": "ann", "version": 3, "run_id": "r", "message_id": "1",
+		"reply": "Hi!", "outcome": {"status": "done", "run_id": "r"}}`, string(data))
+
+	e.Kind, e.Outcome, e.Reply, e.Queued, e.DeadLetters, e.Suspended = workspace.EventDelta, workspace.Outcome{}, "", 1, 2, 3
+	e.Message, e.Attempt, e.Delta = 12, 1, "Hel"
+	data, err = json.Marshal(e)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"kind": "delta", "seq": 4, "user_id": "ann", "version": 3, "run_id": "next", "queued": 1,
+		"dead_letters": 2, "suspended": 3, "message_id": "1", "message": 12, "attempt": 1, "offset": 0, "delta": "Hel"}`, string(data))
 
 	e.Kind, e.Outcome = workspace.EventChange, workspace.Outcome{}
 	data, err = json.Marshal(e)

@@ -22,6 +22,10 @@ type Run interface {
 	Waiting() []state.ToolCall
 	// Approved reports whether a call that has waited was approved, and by whom.
 	Approved(c state.ToolCall) (by string, ok bool)
+	// Emit tells a piece of the text that a model is about to have said on the
+	// State of the run. RestartText makes the next piece the first one.
+	Emit(text string)
+	RestartText()
 	// Decided returns the calls that the message of the run has answered, approved
 	// or refused.
 	Decided() []state.ToolCall

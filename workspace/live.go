@@ -1,0 +1,117 @@
+package workspace
+
+import (
+	"io"
+	"sync"
+
+	"github.com/agentstate/state"
+)
+
+// Emit tells [Manager.Watch] a piece of the text that a model is about to have
+// said. It is not stored: the answer is, when it is whole. Package wire emits
+// what it streams, so that only programs with clients of their own call Emit.
+//
+// A piece continues those before. The text begins anew when a message was added
+// to the conversation, when a request is made again, and with each attempt.
+// Secrets are masked in the text as a whole, however it is cut: what may be the
+// beginning of a secret is told later. When the run has ended, Emit does nothing.
+func (r *Run) Emit(text string) {
+	if text == "" || r.ctx.Err() != nil {
+		return
+	}
+	r.live.emit(text)
+}
+
+// maxLive is the number of bytes of a text that is not finished which are kept
+// for those who begin to watch.
+const maxLive = 64 << 10
+
+// liveText is the text that a model is about to have said in a run.
+type liveText struct {
+	run *Run
+
+	mu      sync.Mutex
+	version uint64          // of the State for which number is known; 0 before
+	number  int             // of the message that the text will be; 0 without one
+	masks   *state.Redactor // of out
+	out     io.WriteCloser  // masks what is told
+	length  int             // of what was told
+	end     []byte          // of that, at most maxLive bytes
+}
+
+// restart makes the next piece the first one.
+func (l *liveText) restart() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.version, l.number = 0, 0
+}
+
+func (l *liveText) emit(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.run
+	if v := r.state.Version(); v != l.version {
+		number, err := r.nextNumberInTurn()
+		if err != nil {
+			return
+		}
+		if number != l.number {
+			l.number, l.length, l.end, l.out = number, 0, nil, nil
+		}
+		l.version = v
+	}
+	if masks := r.Redactor(); l.out == nil || masks != l.masks {
+		l.masks, l.out = masks, masks.Writer(l)
+	}
+	_, _ = io.WriteString(l.out, text) // Write returns no error
+}
+
+// Write tells masked text. The caller holds mu.
+func (l *liveText) Write(p []byte) (int, error) {
+	l.run.m.tellLive(l.run, l.event(l.length, string(p)))
+	l.length += len(p)
+	if l.end = append(l.end, p...); len(l.end) > 2*maxLive {
+		l.end = append([]byte(nil), l.end[len(l.end)-maxLive:]...)
+	}
+	return len(p), nil
+}
+
+func (l *liveText) event(offset int, text string) Event {
+	return Event{
+		Kind: EventDelta, MessageID: l.run.message.ID, Delta: text, Offset: offset, Message: l.number, Attempt: l.run.attempt,
+	}
+}
+
+// soFar calls tell with the text so far, if there is one that is not stored yet.
+// No piece is told meanwhile.
+func (l *liveText) soFar(tell func(Event)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.length == 0 || l.number == 0 || l.run.state.Version() != l.version {
+		return
+	}
+	kept := l.end[max(0, len(l.end)-maxLive):]
+	tell(l.event(l.length-len(kept), string(kept)))
+}
+
+// nextNumberInTurn is nextNumber between commits.
+func (r *Run) nextNumberInTurn() (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended != nil {
+		return 0, r.ended
+	}
+	return r.nextNumber()
+}
+
+// tellLive tells a piece of an answer, behind what the run has changed before.
+func (m *Manager) tellLive(run *Run, e Event) {
+	f := m.feedOf(run.user)
+	if f == nil {
+		return
+	}
+	if c := f.changesOf(run.runID); c != nil {
+		c.tell()
+		c.tellUnlessEnded(e)
+	}
+}

@@ -1,0 +1,185 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// page is what a reader of events shows of the text of a message.
+type page struct {
+	texts map[int]string // by the number of the message
+	lines []string       // of all deltas
+}
+
+func (p *page) take(t testing.TB, e workspace.Event) {
+	if e.Kind != workspace.EventDelta {
+		return
+	}
+	p.lines = append(p.lines, fmt.Sprintf("%d.%d+%d %s", e.Message, e.Attempt, e.Offset, e.Delta))
+	if e.Offset == 0 {
+		p.texts[e.Message] = ""
+	}
+	require.Equal(t, len(p.texts[e.Message]), e.Offset, "nothing is missing")
+	p.texts[e.Message] += e.Delta
+}
+
+// follow reads the events of ann, until the test ends.
+func follow(t testing.TB, m *workspace.Manager) *page {
+	p := &page{texts: map[int]string{}}
+	go func() {
+		for e, err := range m.Watch(t.Context(), "ann") {
+			if err != nil {
+				return
+			}
+			p.take(t, e)
+		}
+	}()
+	synctest.Wait()
+	return p
+}
+
+// Those who watch get an answer in pieces, without secrets, under the number that
+// it has when it is stored.
+func TestEmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late *page
+		var m *workspace.Manager
+		m = open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			require.NoError(t, token.Set(run.State(), "s3cret-value"))
+			emit := func(texts ...string) {
+				for _, text := range texts {
+					run.Emit(text)
+					synctest.Wait()
+				}
+			}
+			say := func(text string) {
+				require.NoError(t, state.Messages.Set(run.State(), []state.Message{state.AssistantText(text)}))
+			}
+			if run.Attempt() == 0 {
+				emit("Wai", "")
+				return workspace.RetryAfter(errors.New("the stream breaks"), time.Second)
+			}
+			emit("It ", "is s3c", "ret-val", "ue ")
+			late = follow(t, m)
+			emit("now.")
+			say("It is s3cret-value now.")
+			emit("And more.")
+			say("And more.")
+			emit("Not stored.")
+			return nil
+		}})
+		early := follow(t, m)
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, []string{
+			"2.0+0 Wai", "2.1+0 It ", "2.1+3 is ", "2.1+6 [SECRET] ", "2.1+15 now.", "3.1+0 And more.", "4.1+0 Not stored.",
+		}, early.lines)
+		require.Equal(t, []string{"2.1+0 It is [SECRET] ", "2.1+15 now.", "3.1+0 And more.", "4.1+0 Not stored."}, late.lines)
+		for stored := range view(t, m, "ann").Messages(1, -1) {
+			text := strings.ReplaceAll(stored.Message.(state.TextMessage).Text(), "s3cret-value", "[SECRET]")
+			require.Equal(t, text, early.texts[stored.Number])
+		}
+		require.NoError(t, m.Close())
+	})
+}
+
+// A reader that is slow misses no piece: they come together.
+func TestEmitToASlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := make(chan struct{})
+		m := open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			<-begun
+			for i := range 1000 {
+				run.Emit("word ")
+				if i%10 == 0 {
+					require.NoError(t, visits.Set(run.State(), 1))
+					synctest.Wait()
+				}
+			}
+			return nil
+		}})
+		p, orders := &page{texts: map[int]string{}}, []uint64(nil)
+		read, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for e, err := range m.Watch(t.Context(), "ann") {
+				if err != nil {
+					return
+				}
+				p.take(t, e)
+				orders = append(orders, e.Order)
+				if e.Kind == workspace.EventStarted {
+					close(begun)
+					<-read
+				}
+			}
+		}()
+		synctest.Wait()
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		close(read)
+		synctest.Wait()
+		require.Equal(t, strings.Repeat("word ", 1000), p.texts[2])
+		require.Less(t, len(orders), 70)
+		require.EqualValues(t, 1, orders[0])
+		require.IsIncreasing(t, orders)
+		require.Greater(t, orders[len(orders)-1], uint64(len(orders)), "events were dropped")
+		require.NoError(t, m.Close())
+		<-done
+	})
+}
+
+// A long text is kept for those who begin to watch, but for its beginning.
+func TestEmitOfALongText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := false
+		var m *workspace.Manager
+		m = open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			for range 100 {
+				run.Emit(strings.Repeat("x", 10_000))
+			}
+			for e, err := range m.Watch(ctx, "ann") {
+				require.NoError(t, err)
+				if e.Kind == workspace.EventDelta {
+					require.Equal(t, 1_000_000-64<<10, e.Offset)
+					require.Len(t, e.Delta, 64<<10)
+					seen = true
+					break
+				}
+			}
+			return nil
+		}})
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.True(t, seen)
+		require.NoError(t, m.Close())
+	})
+}
+
+// When the run has ended, nothing is told.
+func TestEmitAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := open(t, store.NewMemory(), workspace.Options{})
+		run, _, err := m.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		p := follow(t, m)
+		_, err = run.Finish(t.Context())
+		require.NoError(t, err)
+		run.Emit("late")
+		synctest.Wait()
+		require.Empty(t, p.lines)
+		require.NoError(t, m.Close())
+	})
+}
