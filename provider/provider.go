@@ -74,9 +74,9 @@ var (
 	// OpenAIResponses is the format of the Responses API.
 	OpenAIResponses = &Format{"OpenAIResponses", origin.OpenAIResponses, transcript.OpenAIResponses, responses.Format{}}
 	// Anthropic is the format of the Messages API.
-	Anthropic = &Format{"Anthropic", origin.Anthropic, transcript.Anthropic, anthropic.Format{}}
+	Anthropic = &Format{"Anthropic", origin.Anthropic, transcript.Anthropic, anthropic.New()}
 	// Gemini is the format of generateContent and streamGenerateContent.
-	Gemini = &Format{"Gemini", origin.Gemini, transcript.Gemini, gemini.Format{}}
+	Gemini = &Format{"Gemini", origin.Gemini, transcript.Gemini, gemini.New()}
 )
 
 // partReaders read a part of a message, in the notation of each format. Those of
