@@ -24,15 +24,26 @@ var ownMembers = []string{"cache_control"}
 var table = codec.Table{
 	Prompts: []string{"system"}, Entries: "messages", Content: "content",
 	Bare:  true,
-	Model: "assistant", System: "system",
+	Model: "assistant", User: "user", System: "system",
 	OtherRole:   "role other than user, assistant, system and developer",
-	Call:        codec.Word{Type: "tool_use", ID: "id", Name: "name", Value: "input"},
-	Result:      codec.Word{Type: "tool_result", ID: "tool_use_id", Value: "content", Failed: "is_error"},
+	Calls:       []codec.Word{{Type: "tool_use", ID: "id", Name: "name", Value: "input", Form: codec.ObjectForm}},
+	Results:     []codec.Word{{Type: "tool_result", ID: "tool_use_id", Value: "content", Failed: "is_error", Keeps: "block", Form: resultForm}},
 	NoEmptyText: true,
 	OwnOfCall:   ownMembers, OwnOfResult: ownMembers, OwnOfTool: ownOfTool,
 	Part:       block,
 	DecodeTool: decodeTool, EncodeTools: encodeTools,
 }
+
+// resultForm is a text or blocks as they are, the text of any other value.
+var resultForm = codec.Form{Write: func(value []byte) []byte {
+	switch jsontext.Kind(value) {
+	case "string", "array":
+		return value
+	case "nothing", "null":
+		return nil
+	}
+	return jsontext.AppendQuote(nil, string(value))
+}}
 
 // DecodeResponse adds the messages of a response.
 func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {

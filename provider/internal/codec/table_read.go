@@ -11,35 +11,31 @@ import (
 // place is where an entry is.
 type place struct {
 	in       string // the member with it; "" for an element of the conversation
-	noRole   string // the role of an entry that has none
 	isPrompt bool
-}
-
-// TablePart is a part of an entry.
-type TablePart struct {
-	Raw     []byte
-	Members jsontext.Object
-	Typ     string          // of the message that it becomes
-	As      string          // the member with the call or the result, if parts have no types
-	Inner   jsontext.Object // what is in it, or the part
 }
 
 // decodeEntry adds the messages of an entry.
 func (t *Table) decodeEntry(d *Decoder, at place, raw []byte, entry jsontext.Object) error {
 	role, err := t.readRole(at, entry)
-	var parts []TablePart
-	content := entry.Get(t.Content)
-	lone := t.Lone && jsontext.Kind(content) == "object"
-	isText := t.Bare && jsontext.Kind(content) == "string"
-	if err == nil && !isText {
-		if lone {
-			content = jsontext.Array([][]byte{content})
-		}
+	if w := t.resultEntry(entry); w != nil {
+		return t.addResult(d, &TablePart{Members: entry, Inner: entry, Typ: TypeResult, word: w}, nil)
+	}
+	content, lone := entry.Get(t.Content), false
+	var parts, calls []TablePart
+	rest := entry
+	if err == nil && t.CallList != "" {
+		calls, rest, err = t.readCalls(entry)
+	}
+	if err == nil {
+		content, lone = t.wholeContent(role, content)
 		parts, err = t.readParts(at, role, content)
 	}
 	switch {
 	case err == errTyped, err != nil && !t.Strict:
-		return d.AddItem(role, cmp.Or(at.in, EntryType), raw)
+		if raw == nil {
+			raw = entry.JSON()
+		}
+		return d.AddItem(role, cmp.Or(at.in, "message"), raw)
 	case err != nil:
 		return err
 	}
@@ -47,21 +43,17 @@ func (t *Table) decodeEntry(d *Decoder, at place, raw []byte, entry jsontext.Obj
 	if len(parts) > 0 {
 		typ = parts[0].Typ
 	}
-	var kept jsontext.Object
-	if at.in != "" {
-		kept = kept.WithString(keptPlace, at.in)
+	sent := rest.Get(t.Content)
+	onlyCalls := len(calls) > 0 && isEmptyContent(content)
+	switch {
+	case onlyCalls:
+		typ, sent = TypeCall, []byte("null")
+	case jsontext.Kind(sent) == "object" && !lone:
+		sent = content
+	case len(parts) == 0 && !t.Lax && jsontext.Kind(content) != "string":
+		content, sent = []byte("[]"), []byte("[]")
 	}
-	plain := jsontext.Object{{Name: "role"}, {Name: t.Content, Value: entry.Get(t.Content)}}
-	roleSent := t.entryRole(typ, role)
-	if !at.isPrompt {
-		if plain[0].Value = entry.Get("role"); !jsontext.IsText(plain[0].Value, roleSent) {
-			plain[0].Value = jsontext.AppendQuote(nil, roleSent)
-		}
-	}
-	if len(parts) == 0 && !isText {
-		plain[1].Value = []byte("[]")
-	}
-	kept = append(kept, Difference(entry, plain)...)
+	kept := t.keepEntry(at, rest, t.entryRole(typ, role), sent)
 	if lone {
 		kept = kept.With(keptLone, []byte("true"))
 	}
@@ -69,40 +61,87 @@ func (t *Table) decodeEntry(d *Decoder, at place, raw []byte, entry jsontext.Obj
 		kept = kept.With(keptJoined, []byte("false"))
 	}
 	switch {
-	case isText:
-		return fault.Under(jsontext.Path("$", t.Content), d.AddText(role, content, kept))
-	case len(parts) == 0:
-		return fault.Under(jsontext.Path("$", t.Content), d.AddText(role, []byte("[]"), kept))
+	case onlyCalls:
+	case len(parts) == 0 || t.CallList != "":
+		err, kept = d.AddText(role, content, kept), nil
+	default:
+		return t.addRuns(d, role, parts, kept)
 	}
-	for begin := 0; begin < len(parts); {
-		end := begin + 1
-		for parts[begin].Typ != TypeResult && end < len(parts) && parts[end].Typ == parts[begin].Typ {
-			end++
-		}
-		if err := t.addRun(d, role, parts[begin:end], kept); err != nil {
-			return fault.Under(jsontext.Index(jsontext.Path("$", t.Content), begin), err)
-		}
-		begin, kept = end, jsontext.Object{{Name: keptJoined, Value: []byte("true")}}
-		if begin < len(parts) && t.entryRole(parts[begin].Typ, role) != t.entryRole(typ, role) {
-			kept = kept.WithString(keptRole, roleSent)
-		}
+	if err == nil && len(calls) > 0 {
+		err = t.addCalls(d, role, calls, kept)
 	}
-	return nil
+	return fault.Under(jsontext.Path("$", t.Content), err)
+}
+
+// keepEntry returns what is kept of an entry with this plain role and content.
+func (t *Table) keepEntry(at place, entry jsontext.Object, role string, content []byte) (kept jsontext.Object) {
+	if at.in != "" {
+		kept = kept.WithString(keptPlace, at.in)
+	}
+	plain := [2]jsontext.Member{{Name: "role", Value: entry.Get("role")}, {Name: t.Content, Value: content}}
+	switch {
+	case at.isPrompt:
+		plain[0].Value = nil
+	case !jsontext.IsText(plain[0].Value, role):
+		plain[0].Value = jsontext.AppendQuote(nil, role)
+	}
+	return append(kept, Difference(entry, plain[:])...)
 }
 
 // readRole returns the role of the messages of an entry.
 func (t *Table) readRole(at place, entry jsontext.Object) (string, error) {
-	switch sent := entry.Get("role"); {
-	case at.isPrompt && jsontext.Kind(sent) == "string", at.isPrompt && jsontext.IsNull(sent):
+	sent := entry.Get("role")
+	switch isNull := jsontext.IsNull(sent); {
+	case at.isPrompt && (isNull || jsontext.Kind(sent) == "string"):
 		return "system", nil
-	case jsontext.IsNull(sent) && at.noRole != "":
-		return at.noRole, nil
+	case isNull && t.NoRole != "":
+		return t.NoRole, nil
 	}
 	kinds := []string{"string"}
 	if t.NoRole != "" {
 		kinds = append(kinds, "null", "nothing")
 	}
 	return t.messageRole(entry.String("role")), entry.Want("role", kinds...)
+}
+
+// resultEntry returns the word for an entry that is a result, nil for another
+// one.
+func (t *Table) resultEntry(entry jsontext.Object) *Word {
+	for i := range t.Results {
+		w := &t.Results[i]
+		if w.Role != "" && jsontext.IsText(entry.Get("role"), w.Role) && (w.ID != "" || entry.String(w.Name) != "") {
+			return w
+		}
+	}
+	return nil
+}
+
+// wholeContent returns content as messages have it: an element that stands for
+// a list as the list, and JSON that a server has parsed as its text. Cloudflare
+// does that if the answer has to be JSON.
+func (t *Table) wholeContent(role string, content []byte) (whole []byte, lone bool) {
+	switch {
+	case jsontext.Kind(content) != "object":
+	case t.Lone:
+		return jsontext.Array([][]byte{content}), true
+	case t.Lax && role == "assistant":
+		return jsontext.AppendQuote(nil, string(content)), false
+	}
+	return content, false
+}
+
+// isEmptyContent reports whether content has no text and no parts.
+func isEmptyContent(content []byte) bool {
+	switch jsontext.Kind(content) {
+	case "nothing", "null":
+		return true
+	case "string":
+		return len(content) == len(`""`)
+	case "array":
+		parts, _ := jsontext.Elements(content)
+		return len(parts) == 0
+	}
+	return false
 }
 
 // errTyped is returned for a part that has a type where parts have none:
@@ -112,12 +151,20 @@ var errTyped = &fault.Error{Path: "$", Got: "has a type"}
 // readParts reads the parts of an entry. Those of a system prompt are all said,
 // whatever they are.
 func (t *Table) readParts(at place, role string, content []byte) (parts []TablePart, err error) {
-	if jsontext.IsNull(content) && t.Strict {
+	under := func(i int, err error) error {
+		path := jsontext.Path("$", t.Content)
+		if i >= 0 {
+			path = jsontext.Index(path, i)
+		}
+		return fault.Under(path, err)
+	}
+	switch kind := jsontext.Kind(content); {
+	case kind == "string" && t.Bare, jsontext.IsNull(content) && (t.Strict || t.Lax):
 		return nil, nil
 	}
 	elements, err := jsontext.Elements(content)
 	if err != nil {
-		return nil, fault.Under(jsontext.Path("$", t.Content), err)
+		return nil, under(-1, err)
 	}
 	parts = make([]TablePart, len(elements))
 	for i, raw := range elements {
@@ -127,7 +174,7 @@ func (t *Table) readParts(at place, role string, content []byte) (parts []TableP
 			err = t.ReadPart(p, role)
 		}
 		if err != nil {
-			return nil, fault.Under(jsontext.Index(jsontext.Path("$", t.Content), i), err)
+			return nil, under(i, err)
 		}
 		if at.isPrompt {
 			p.Typ = TypeText
@@ -141,97 +188,150 @@ func (t *Table) readParts(at place, role string, content []byte) (parts []TableP
 
 // ReadPart sets what a part is that has Raw and Members.
 func (t *Table) ReadPart(p *TablePart, role string) error {
-	p.Typ, p.Inner = TypeText, p.Members
+	p.Typ = TypeText
 	if t.Untyped {
-		return t.readUntyped(p)
-	}
-	if err := p.Members.Want("type", "string"); err != nil {
-		return err
-	}
-	switch typ := p.Members.Get("type"); {
-	case jsontext.IsText(typ, t.Call.Type):
-		p.Typ = TypeCall
-		if role != "assistant" {
-			return &fault.Error{Path: "$.type", Got: "a call that the model does not make"}
-		}
-	case jsontext.IsText(typ, t.Result.Type):
-		p.Typ = TypeResult
-	case jsontext.IsText(typ, "text"):
-		return p.Members.Want("text", "string")
-	}
-	return nil
-}
-
-// readUntyped is readPart for parts without types. A member that is null counts
-// as missing.
-func (t *Table) readUntyped(p *TablePart) error {
-	for _, m := range p.Members {
-		typ, word := TypeText, (*Word)(nil)
-		switch {
-		case m.Name == "text":
-			if err := p.Members.Want("text", "string", "null"); err != nil {
+		for _, m := range p.Members {
+			if m.Name == "text" {
+				if err := p.Members.Want("text", "string", "null"); err != nil {
+					return err
+				}
+			}
+			if err := p.readUntyped(TypeCall, t.Calls, m); err != nil {
 				return err
 			}
-			continue
-		case slices.Contains(t.Call.In, m.Name):
-			typ, word = TypeCall, &t.Call
-		case slices.Contains(t.Result.In, m.Name):
-			typ, word = TypeResult, &t.Result
-		default:
-			continue
-		}
-		if err := p.Members.Want(m.Name, "object", "null"); err != nil {
-			return err
-		}
-		if p.As != "" || jsontext.IsNull(m.Value) {
-			continue
-		}
-		p.Typ, p.As, p.Inner = typ, m.Name, p.Members.Object(m.Name)
-		for _, name := range []string{word.ID, word.Name} {
-			if name == "" {
-				continue
+			if err := p.readUntyped(TypeResult, t.Results, m); err != nil {
+				return err
 			}
-			if err := p.Inner.Want(name, "string", "null", "nothing"); err != nil {
-				return fault.Under(jsontext.Path("$", p.As), err)
+		}
+		return nil
+	}
+	typ := p.Members.Get("type")
+	if jsontext.Kind(typ) != "string" && !t.Lax {
+		return p.Members.Want("type", "string")
+	}
+	if jsontext.IsText(typ, "text") {
+		return p.Members.Want("text", "string")
+	}
+	if t.CallList != "" {
+		return nil
+	}
+	for i := range t.Calls {
+		if jsontext.IsText(typ, t.Calls[i].Type) {
+			p.Typ, p.word, p.Inner = TypeCall, &t.Calls[i], p.Members
+			if role != "assistant" {
+				return &fault.Error{Path: "$.type", Got: "a call that the model does not make"}
 			}
+		}
+	}
+	for i := range t.Results {
+		if jsontext.IsText(typ, t.Results[i].Type) {
+			p.Typ, p.word, p.Inner = TypeResult, &t.Results[i], p.Members
 		}
 	}
 	return nil
 }
 
-// addRun adds the message of parts of one type.
-func (t *Table) addRun(d *Decoder, role string, parts []TablePart, kept jsontext.Object) error {
-	switch parts[0].Typ {
-	case TypeCall:
-		calls := make([]Call, len(parts))
-		for i := range parts {
-			p := &parts[i]
-			c := Call{ID: p.Inner.String(t.Call.ID), Name: p.Inner.String(t.Call.Name), Input: p.Inner.Get(t.Call.Value)}
-			plain := t.Call.plain(SentText(p.Inner, t.Call.ID), SentText(p.Inner, t.Call.Name), t.callInput(c.Input), nil)
-			c.Kept = t.Call.keep(nil, TypeCall, p, plain)
-			calls[i] = c
+// readCalls returns the calls of an entry whose calls are not parts, and its
+// other members. A list without calls is one of these.
+func (t *Table) readCalls(entry jsontext.Object) (calls []TablePart, rest jsontext.Object, err error) {
+	rest = entry
+	if list := entry.Get(t.CallList); !jsontext.IsNull(list) {
+		elements, err := jsontext.Elements(list)
+		if err != nil {
+			return nil, nil, err
 		}
-		return d.AddCalls(role, calls, kept)
-	case TypeResult:
-		return t.addResult(d, &parts[0], kept)
+		calls = make([]TablePart, len(elements))
+		for i, raw := range elements {
+			p := &calls[i]
+			p.Typ, p.Raw = TypeCall, raw
+			if p.Members, err = jsontext.Members(raw); err == nil {
+				err = p.find(t.callWord(p.Members.Get("type")))
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+		if len(calls) > 0 {
+			rest = rest.Without(t.CallList)
+		}
 	}
-	return t.addText(d, role, parts, kept)
+	for i := range t.Calls {
+		w := &t.Calls[i]
+		if w.Member == "" || jsontext.IsNull(entry.Get(w.Member)) {
+			continue
+		}
+		p := TablePart{Typ: TypeCall, Raw: entry.Get(w.Member)}
+		if p.Members, err = jsontext.Members(p.Raw); err != nil {
+			return nil, nil, err
+		}
+		p.word, p.Inner = w, p.Members
+		input, _ := w.Form.read(p.value())
+		if p.Inner.String(w.Name) != "" || input != nil { // some providers send a zero value
+			calls, rest = append(calls, p), rest.Without(w.Member)
+		}
+	}
+	return calls, rest, nil
 }
 
-// callInput returns the plain input of a call.
-func (t *Table) callInput(input []byte) []byte {
-	if t.Untyped {
-		return input
+// callWord returns the word for an element of the list of calls.
+func (t *Table) callWord(typ []byte) *Word {
+	for i := range t.Calls {
+		if w := &t.Calls[i]; w.Member == "" && jsontext.IsText(typ, w.Type) {
+			return w
+		}
 	}
-	return InputObject(input)
+	return &t.Calls[0]
+}
+
+// addRuns adds the messages of parts, one for each run of a type.
+func (t *Table) addRuns(d *Decoder, role string, parts []TablePart, kept jsontext.Object) error {
+	first := t.entryRole(parts[0].Typ, role)
+	for begin := 0; begin < len(parts); {
+		run := parts[begin : begin+1]
+		for run[0].Typ != TypeResult && begin+len(run) < len(parts) && parts[begin+len(run)].Typ == run[0].Typ {
+			run = parts[begin : begin+len(run)+1]
+		}
+		if begin > 0 {
+			kept = jsontext.Object{{Name: keptJoined, Value: []byte("true")}}
+			if t.entryRole(run[0].Typ, role) != first {
+				kept = kept.WithString(keptRole, first)
+			}
+		}
+		var err error
+		switch run[0].Typ {
+		case TypeCall:
+			err = t.addCalls(d, role, run, kept)
+		case TypeResult:
+			err = t.addResult(d, &run[0], kept)
+		default:
+			err = t.addText(d, role, run, kept)
+		}
+		if err != nil {
+			return fault.Under(jsontext.Index(jsontext.Path("$", t.Content), begin), err)
+		}
+		begin += len(run)
+	}
+	return nil
+}
+
+func (t *Table) addCalls(d *Decoder, role string, parts []TablePart, kept jsontext.Object) error {
+	calls := make([]Call, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		id, name := p.id(), p.name()
+		input, plain := p.word.Form.read(p.value())
+		part, inner := p.word.plain(p.As, sayings{id: id, name: name, value: plain})
+		calls[i] = Call{ID: jsontext.Unquote(id), Name: jsontext.Unquote(name), Input: input, Kept: p.keep(nil, part, inner)}
+	}
+	return d.AddCalls(role, calls, kept)
 }
 
 func (t *Table) addResult(d *Decoder, p *TablePart, kept jsontext.Object) error {
-	w := &t.Result
-	r := Result{ID: p.Inner.String(w.ID), Content: p.Inner.Get(w.Value)}
-	name := []byte(nil)
+	w, id, name := p.word, p.id(), []byte(nil)
+	r := Result{ID: jsontext.Unquote(id)}
 	if w.Name != "" {
-		if r.Name, name = p.Inner.String(w.Name), SentText(p.Inner, w.Name); r.Name == "" {
+		name = p.name()
+		if r.Name = jsontext.Unquote(name); r.Name == "" {
 			r.Name = d.CallName(r.ID)
 			name = jsontext.AppendQuote(nil, r.Name)
 		}
@@ -239,20 +339,11 @@ func (t *Table) addResult(d *Decoder, p *TablePart, kept jsontext.Object) error 
 	if failed := p.Inner.Get(w.Failed); jsontext.Kind(failed) == "bool" {
 		r.IsError = failed
 	}
-	plain := w.plain(SentText(p.Inner, w.ID), name, t.output(r.Content), r.IsError)
-	r.Kept = w.keep(kept, TypeResult, p, plain)
+	value, plain := w.Form.read(p.value())
+	r.Content = value
+	part, inner := w.plain(p.As, sayings{id: id, name: name, value: plain, failed: r.IsError})
+	r.Kept = p.keep(kept, part, inner)
 	return d.AddResult(r)
-}
-
-// output returns the plain value of a result.
-func (t *Table) output(value []byte) []byte {
-	switch kind := jsontext.Kind(value); {
-	case t.Untyped, kind == "string", kind == "array":
-		return value
-	case kind == "nothing", kind == "null":
-		return nil
-	}
-	return jsontext.AppendQuote(nil, string(value))
 }
 
 // addText adds a text message. Where parts have no types, its content is a text

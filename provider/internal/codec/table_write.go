@@ -29,13 +29,16 @@ type tableEntry struct {
 	kept    jsontext.Object
 	content content
 	hasCall bool
+	calls   [][]byte        // where they are not parts
+	members jsontext.Object // with a call each
+	added   jsontext.Object // kept by more messages, and members that programs have set
 }
 
 // content is what an entry says.
 type content struct {
-	text  []byte // a JSON string, if that is all
+	value []byte // if that is all: a text, null or []
 	parts [][]byte
-	blank bool // it has no parts, but is there
+	there bool // it is content without a value
 }
 
 // encodeMessages returns the system prompt and the conversation.
@@ -71,7 +74,7 @@ func (w *tableWriter) addItem(i int, m state.UnknownMessage) {
 	case !ok:
 	case w.t.isPrompt(in):
 		members, _ := jsontext.Members(item) // checked with the message
-		added := content{blank: true}
+		added := content{there: true}
 		if added.parts, _ = jsontext.Elements(members.Get(w.t.Content)); added.parts == nil {
 			added.parts = [][]byte{members.Get(w.t.Content)} // one that is not in a list
 		}
@@ -90,13 +93,12 @@ func (w *tableWriter) addItem(i int, m state.UnknownMessage) {
 func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) {
 	kept, own := w.Kept(m)
 	in := kept.String(keptPlace)
-	begins := w.entries == nil && w.open == nil && origin.IsSystem(m)
-	isPrompt := begins && (!own || w.t.isPrompt(in))
+	isPrompt := w.t.Prompts != nil && w.entries == nil && w.open == nil && origin.IsSystem(m) && (!own || w.t.isPrompt(in))
 	role := m.Role()
 	switch {
 	case isPrompt:
 		role = "system"
-	case own, role == "user", role == "assistant", role == "system":
+	case own, w.t.Lax, role == "user", role == "assistant", role == "system":
 	case role == "developer":
 		role = "system"
 	case w.t.OtherRole != "":
@@ -109,11 +111,12 @@ func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) 
 		return
 	}
 	sent := w.t.entryRole(TypeText, role)
-	if !own && role == "system" {
+	if !own && role == "system" && !w.t.Lax {
 		sent = w.t.System
 	}
 	joined := w.isJoined(m, w.roleOf(kept, sent))
 	if !own && (said.isEmpty() || said.isBlank() && !w.t.Bare && w.hasCompany(m, joined, rest)) {
+		w.OmitOwnMembers(i, m, w.t.OwnOfText)
 		return
 	}
 	w.entryFor(m, kept, sent, joined).content.add(w.t, said)
@@ -158,22 +161,40 @@ func (w *tableWriter) hasCompany(m state.Message, joined bool, rest []state.Mess
 func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 	calls := *internal.SharedCalls(m).(*[]state.ToolCall)
 	kept, own := w.Kept(m)
-	sent := w.t.entryRole(TypeCall, "")
+	sent := w.t.entryRole(TypeCall, m.Role())
 	open := w.entryFor(m, kept, sent, w.isJoined(m, w.roleOf(kept, sent)))
 	for _, c := range calls {
-		input := InputObject([]byte(c.Input))
-		if own {
-			input = ValueOrNil(state.JSON(w.t.callInput([]byte(c.Input))))
-		}
-		keptOfCall, _ := w.KeptOfCall(c)
+		kept, _ := w.KeptOfCall(c)
 		added := w.OwnMembersOfCall(c, w.t.OwnOfCall)
 		if first := w.t.FirstCall; !own && !open.hasCall && len(added) == 0 && first.Name != "" {
 			added = jsontext.Object{first}
 		}
-		plain := w.t.Call.plain(jsontext.AppendQuote(nil, c.ID), jsontext.AppendQuote(nil, c.Name), input, nil)
-		open.content.add(w.t, content{parts: [][]byte{w.t.Call.restore(TypeCall, plain, keptOfCall, added)}})
 		open.hasCall = true
+		word := w.wordOf(w.t.Calls, kept, c.ID)
+		plain := sayings{id: jsontext.AppendQuote(nil, c.ID), name: jsontext.AppendQuote(nil, c.Name), value: word.Form.write(ValueOrNil(c.Input), own)}
+		part := word.restore(plain, kept, added, func(p *TablePart) bool {
+			input, _ := word.Form.read(p.value())
+			return jsontext.IsText(p.id(), c.ID) && jsontext.IsText(p.name(), c.Name) && EqualJSON(input, []byte(c.Input))
+		}).JSON()
+		switch {
+		case w.t.CallList == "":
+			open.content.add(w.t, content{parts: [][]byte{part}})
+		case word.Member != "" && open.members.Get(word.Member) == nil:
+			open.members = open.members.With(word.Member, part)
+		default:
+			open.calls = append(open.calls, part)
+		}
 	}
+}
+
+// wordOf returns the word of a call or a result. One that is known by its name
+// has no id.
+func (w *tableWriter) wordOf(words []Word, kept jsontext.Object, id string) *Word {
+	word := findWord(words, kept.String(keptKind))
+	if word.ID == "" && id != "" {
+		word = &words[0]
+	}
+	return word
 }
 
 // ForeignResult is a result that comes from another format.
@@ -185,45 +206,60 @@ type ForeignResult struct {
 
 func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 	kept, own := w.Kept(m)
-	sent := w.t.entryRole(TypeResult, "")
-	joined := w.isJoined(m, w.roleOf(kept, sent))
 	call, value, failed := m.Call(), ValueOrNil(m.Content()), []byte(nil)
-	var added jsontext.Object
-	if own {
-		value = w.t.output(value)
-	} else {
-		r := ForeignResult{ToolResultMessage: m, Content: value}
-		if jsontext.Kind(value) == "array" {
-			parts := w.ReadParts(m, origin.RoleTool, value)
-			if w.hasParts(m) || AreParts(parts) {
-				r.Parts = parts
-			}
-		}
-		value, added = w.output(i, r)
+	ofKind := kept
+	if !own {
+		ofKind, _ = w.KeptOfCall(call)
 	}
-	if flag, _ := m.Extra("is_error"); jsontext.Kind([]byte(flag)) == "bool" {
+	word := w.wordOf(w.t.Results, ofKind, call.ID)
+	sent := w.t.entryRole(TypeResult, "")
+	joined := word.Role == "" && w.isJoined(m, w.roleOf(kept, sent))
+	var more jsontext.Object
+	if own {
+		value = word.Form.write(value, true)
+	} else {
+		value, more = w.output(i, m, word)
+	}
+	switch flag, _ := m.Extra("is_error"); {
+	case word.Failed == "" && w.t.Output == nil:
+		w.OmitIsError(i, m)
+	case jsontext.Kind([]byte(flag)) == "bool":
 		failed = []byte(flag)
 	}
-	plain := w.t.Result.plain(jsontext.AppendQuote(nil, call.ID), jsontext.AppendQuote(nil, call.Name), value, failed)
-	part := w.t.Result.restore(TypeResult, append(plain, added...), kept, OwnMembers(m, w.t.OwnOfResult))
+	id, name := jsontext.AppendQuote(nil, call.ID), jsontext.AppendQuote(nil, call.Name)
+	plain := sayings{id, name, value, failed, more}
+	part := word.restore(plain, kept, OwnMembers(m, w.t.OwnOfResult), func(p *TablePart) bool {
+		said, _ := word.Form.read(p.value())
+		hasName := word.Name == "" || string(p.name()) == `""` || jsontext.IsText(p.name(), call.Name) // of the call, if it was missing
+		return jsontext.IsText(p.id(), call.ID) && hasName && EqualJSON(said, []byte(m.Content()))
+	}).JSON()
+	if word.Role != "" {
+		w.end()
+		w.entries = append(w.entries, part)
+		return
+	}
 	w.entryFor(m, kept, sent, joined).content.add(w.t, content{parts: [][]byte{part}})
 }
 
-// output returns what a result of another format says.
-func (w *tableWriter) output(i int, r ForeignResult) (value []byte, added jsontext.Object) {
+// output returns what a result of another format says, and more members.
+func (w *tableWriter) output(i int, m state.ToolResultMessage, word *Word) (value []byte, more jsontext.Object) {
+	r := ForeignResult{ToolResultMessage: m, Content: ValueOrNil(m.Content())}
+	if jsontext.Kind(r.Content) == "array" {
+		parts := w.ReadParts(m, origin.RoleTool, r.Content)
+		if w.hasParts(m) || AreParts(parts) {
+			r.Parts = parts
+		}
+	}
 	switch {
 	case w.t.Output != nil:
 		return w.t.Output(w.Encoder, i, r)
-	case r.Parts == nil && jsontext.Kind(r.Content) == "array":
-		return jsontext.AppendQuote(nil, string(r.Content)), nil
-	case r.Parts == nil:
-		return w.t.output(r.Content), nil
+	case r.Parts != nil:
+		said := w.encodeParts(i, origin.RoleTool, r.Parts)
+		return word.Form.write(said.json(), false), nil
+	case jsontext.Kind(r.Content) == "array":
+		r.Content = jsontext.AppendQuote(nil, string(r.Content))
 	}
-	parts, omitted := w.EncodeParts(i, origin.RoleTool, w.t.withoutEmpty(w.Encoder, i, r.Parts), w.t.Part)
-	if len(parts) == 0 {
-		return Placeholder(omitted), nil
-	}
-	return jsontext.Array(parts), nil
+	return word.Form.write(r.Content, false), nil
 }
 
 // hasParts reports whether the format of a result has parts there. Otherwise an
@@ -286,7 +322,10 @@ func (w *tableWriter) entryFor(m state.Message, kept jsontext.Object, role strin
 			w.open.kept = nil
 		}
 		w.alone = w.alone || in == w.t.Entries
+	} else if more := Added(kept); len(more) > 0 {
+		w.open.added = append(w.open.added, more.Without("role", w.t.Content)...)
 	}
+	w.open.added = append(w.open.added, OwnMembers(m, w.t.OwnOfText)...)
 	w.before = m
 	return w.open
 }
@@ -294,25 +333,40 @@ func (w *tableWriter) entryFor(m state.Message, kept jsontext.Object, role strin
 // end ends the open entry. One that says nothing is left out: what was left out
 // of it has been reported.
 func (w *tableWriter) end() {
-	if w.open != nil && !w.open.content.isEmpty() {
+	if w.open != nil && !w.open.isEmpty() {
 		w.entries = append(w.entries, w.json(w.open))
 	}
 	w.open, w.before = nil, nil
 }
 
-// json returns an entry with what was kept of it. A role that was kept holds as
-// long as the message has the role that was read from it.
+func (en *tableEntry) isEmpty() bool {
+	return en.content.isEmpty() && en.calls == nil && en.members == nil
+}
+
+// json returns an entry with what was kept of it. A role or parsed content that
+// was kept holds as long as the message says what was read from it.
 func (w *tableWriter) json(en *tableEntry) []byte {
-	plain := jsontext.Object{{Name: "role"}, {Name: w.t.Content, Value: en.content.json()}}
+	plain := make(jsontext.Object, 2, 4)
+	plain[0].Name, plain[1] = "role", jsontext.Member{Name: w.t.Content, Value: en.content.json()}
 	if en.role != "" {
 		plain[0].Value = jsontext.AppendQuote(nil, en.role)
 	}
 	if len(en.content.parts) == 1 && en.kept.Bool(keptLone) {
 		plain[1].Value = en.content.parts[0]
 	}
-	changed := make([]string, 0, 2)
-	if en.content.text != nil || len(en.content.parts) > 0 {
+	changed := make([]string, 0, 4)
+	switch sent, _ := SentMember(en.kept, w.t.Content); {
+	case jsontext.Kind(sent) == "object" && jsontext.IsText(en.content.value, string(sent)): // it was parsed
+	case en.content.isEmpty():
+		plain[1].Value = []byte("null")
+	case en.content.there || string(en.content.value) != "[]":
 		changed = append(changed, w.t.Content)
+	}
+	if en.calls != nil {
+		plain, changed = append(plain, jsontext.Member{Name: w.t.CallList, Value: jsontext.Array(en.calls)}), append(changed, w.t.CallList)
+	}
+	for _, m := range en.members {
+		plain, changed = append(plain, m), append(changed, m.Name)
 	}
 	if sent, differs := SentMember(en.kept, "role"); differs && en.first != nil && en.first.Type() != TypeResult {
 		role := w.t.NoRole
@@ -323,27 +377,46 @@ func (w *tableWriter) json(en *tableEntry) []byte {
 			changed = append(changed, "role")
 		}
 	}
-	return Restore(plain, en.kept, changed...).JSON()
+	return Restore(plain, More(en.kept, en.added), changed...).JSON()
 }
 
 // encodeText returns what a text message says as far as the API can express it
-// for a role. If that is nothing, a text stands for its parts.
+// for a role.
 func (w *tableWriter) encodeText(i int, m state.TextMessage, role string, own bool) content {
-	value := []byte(m.Content())
-	switch jsontext.Kind(value) {
-	case "string":
-		return content{text: value}
-	case "array":
-		if own {
-			return content{parts: w.ownParts(value), blank: true}
+	value := ValueOrNil(m.Content())
+	switch kind := jsontext.Kind(value); {
+	case kind == "string":
+		return content{value: value}
+	case kind != "array" && w.t.Lax:
+		return content{value: value, there: true}
+	case kind != "array":
+		return content{there: own}
+	case own:
+		if parts := w.ownParts(value); len(parts) > 0 {
+			return content{parts: parts}
 		}
-		parts, omitted := w.EncodeParts(i, role, w.t.withoutEmpty(w.Encoder, i, w.ReadParts(m, role, value)), w.t.Part)
-		if text := Placeholder(omitted); len(parts) == 0 && text != nil {
-			return content{text: text}
-		}
-		return content{parts: parts}
+		return content{value: []byte("[]")}
 	}
-	return content{blank: own}
+	parts := w.ReadParts(m, role, value)
+	if len(parts) == 0 && w.t.Lax {
+		w.Omit(i, "message without content")
+	}
+	return w.encodeParts(i, role, parts)
+}
+
+// encodeParts returns the content of parts of another format. If none is left, a
+// text stands for them.
+func (w *tableWriter) encodeParts(i int, role string, parts []Part) content {
+	encoded, omitted := w.EncodeParts(i, role, w.t.withoutEmpty(w.Encoder, i, parts), w.t.Part)
+	if len(encoded) == 0 {
+		return content{value: Placeholder(omitted)}
+	}
+	if len(encoded) == 1 && w.t.Lax {
+		if only, _ := jsontext.Members(encoded[0]); len(only) == 2 && only.Get("text") != nil {
+			return content{value: only.Get("text")}
+		}
+	}
+	return content{parts: encoded}
 }
 
 // withoutEmpty returns the parts without empty texts, if the API refuses them.
@@ -397,35 +470,43 @@ func (e *Encoder) EncodeParts(i int, role string, parts []Part, encode func(role
 // add adds content. Where content may be a text, a text that is not the only
 // content becomes a part, unless it is empty.
 func (c *content) add(t *Table, added content) {
-	if added.text != nil && !t.Bare {
-		added = content{parts: [][]byte{t.textPart(added.text).JSON()}}
+	if jsontext.Kind(added.value) == "string" && !t.Bare {
+		added = content{parts: [][]byte{t.textPart(added.value).JSON()}}
 	}
 	switch {
 	case added.isEmpty():
 		return
-	case c.isEmpty():
+	case c.saysNothing():
 		*c = added
 		return
+	case added.saysNothing():
+		return
 	}
-	for _, text := range [][]byte{c.text, added.text} {
-		if text != nil && string(text) != `""` {
-			c.parts = append(c.parts, t.textPart(text).JSON())
-		}
-	}
-	*c = content{parts: append(c.parts, added.parts...), blank: c.blank || added.blank}
+	*c = content{parts: append(c.allParts(t), added.allParts(t)...)}
 }
 
-func (c *content) isEmpty() bool { return c.text == nil && len(c.parts) == 0 && !c.blank }
+// allParts returns the parts, of a text its part.
+func (c *content) allParts(t *Table) [][]byte {
+	if c.value != nil {
+		return [][]byte{t.textPart(c.value).JSON()}
+	}
+	return c.parts
+}
+
+func (c *content) isEmpty() bool { return c.value == nil && len(c.parts) == 0 && !c.there }
+
+// saysNothing reports whether content has no text and no parts.
+func (c *content) saysNothing() bool { return isEmptyContent(c.value) && len(c.parts) == 0 }
 
 // isBlank reports whether content is nothing but empty texts.
 func (c *content) isBlank() bool {
-	return string(c.text) == `""` || c.text == nil && !slices.ContainsFunc(c.parts, func(part []byte) bool { return string(part) != `{"text":""}` })
+	return c.saysNothing() || c.value == nil && !slices.ContainsFunc(c.parts, func(part []byte) bool { return string(part) != `{"text":""}` })
 }
 
-// json returns the content, nil if it is empty.
+// json returns the content, nil if there is none.
 func (c *content) json() []byte {
-	if c.text != nil || c.isEmpty() {
-		return c.text
+	if c.value != nil || len(c.parts) == 0 {
+		return c.value
 	}
 	return jsontext.Array(c.parts)
 }

@@ -28,9 +28,15 @@ func New() Format { return Format{Table: &table} }
 var table = codec.Table{
 	Prompts: []string{"systemInstruction", "system_instruction"}, Entries: "contents", Content: "parts",
 	Lone: true, Strict: true, Untyped: true,
-	Model: "model", System: "user", NoRole: "user",
-	Call:         codec.Word{In: []string{"functionCall", "function_call"}, ID: "id", Optional: true, Name: "name", Value: "args"},
-	Result:       codec.Word{In: []string{"functionResponse", "function_response"}, ID: "id", Optional: true, Name: "name", Value: "response"},
+	Model: "model", User: "user", System: "user", NoRole: "user",
+	Calls: []codec.Word{{
+		In: []string{"functionCall", "function_call"}, Keeps: "block",
+		ID: "id", Optional: true, Name: "name", Value: "args", Form: codec.Form{Adopt: codec.InputObject},
+	}},
+	Results: []codec.Word{{
+		In: []string{"functionResponse", "function_response"}, Keeps: "block",
+		ID: "id", Optional: true, Name: "name", Value: "response",
+	}},
 	ResultsApart: true,
 	FirstCall:    jsontext.Member{Name: "thoughtSignature", Value: jsontext.AppendQuote(nil, origin.NoSignature)},
 	OwnOfCall:    []string{"thoughtSignature"}, OwnOfTool: ownOfTool,

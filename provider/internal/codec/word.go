@@ -1,0 +1,288 @@
+package codec
+
+import (
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+)
+
+// A Word is how an API says a call or a result: as a part of a type, as what is
+// in a member of a part, or as an entry.
+//
+// A call or a result keeps the difference of its part, and
+//
+//	kind    the Kind of the word
+//	as      the member with it, unless it is the first spelling
+//	Keeps   the difference of what is in the member, or of a part without one
+//	part    the difference of the part, where parts have no types
+type Word struct {
+	Kind   string   // "" for the first word of a table
+	Type   string   // of the part, where parts have types
+	Role   string   // of the entry, where results are entries
+	Member string   // of an entry that has this call besides the list of calls
+	In     []string // the member with the name and the value in each spelling; the first is written
+	Keeps  string
+
+	ID, Name, Value string
+	Failed          string // of a result, whether it is an error
+	Optional        bool   // whether the id may be missing
+	Form            Form   // of the value
+}
+
+// A Form is how a value is written. The zero Form is the value itself.
+type Form struct {
+	// Read returns a value for what was sent, and what Write returns for it.
+	Read func(sent []byte) (value, plain []byte)
+
+	// Write returns what is sent for a value of the format, and Adopt for one of
+	// another format (default: Write).
+	Write, Adopt func(value []byte) []byte
+}
+
+func (f *Form) read(sent []byte) (value, plain []byte) {
+	switch {
+	case f.Read != nil:
+		return f.Read(sent)
+	case f.Write != nil:
+		return sent, f.Write(sent)
+	}
+	return sent, sent
+}
+
+func (f *Form) write(value []byte, own bool) []byte {
+	switch {
+	case !own && f.Adopt != nil:
+		return f.Adopt(value)
+	case f.Write != nil:
+		return f.Write(value)
+	}
+	return value
+}
+
+// The forms of inputs.
+var (
+	// ObjectForm is an object, see [InputObject].
+	ObjectForm = Form{Write: InputObject}
+
+	// ArgumentsForm is the JSON of an object as a text.
+	ArgumentsForm = Form{
+		Read:  ArgumentsInput,
+		Write: func(input []byte) []byte { return InputArguments(state.JSON(input)) },
+	}
+
+	// TextForm is a text that is not JSON.
+	TextForm = Form{
+		Read: func(sent []byte) (input, plain []byte) {
+			switch jsontext.Kind(sent) {
+			case "nothing":
+				return nil, []byte(`""`)
+			case "null":
+				return nil, nil
+			case "string":
+				return sent, sent
+			}
+			return sent, nil
+		},
+		Write: func(input []byte) []byte { return jsontext.AppendQuote(nil, state.JSON(input).Text()) },
+	}
+)
+
+// TablePart is a part of an entry, an element of its list of calls, or an entry
+// that is a result.
+type TablePart struct {
+	Raw     []byte
+	Members jsontext.Object
+	Typ     string          // of the message that it becomes
+	As      string          // the member with the call or the result
+	Inner   jsontext.Object // what is in that member, or Members
+	word    *Word           // of a call or a result
+}
+
+// inIn reports whether the id is in the member, too.
+func (w *Word) inIn() bool { return w.Type == "" }
+
+// id, name and value return what the part says, as JSON.
+func (p *TablePart) id() []byte {
+	if p.word.In != nil && !p.word.inIn() {
+		return SentText(p.Members, p.word.ID)
+	}
+	return SentText(p.Inner, p.word.ID)
+}
+
+func (p *TablePart) name() []byte  { return SentText(p.Inner, p.word.Name) }
+func (p *TablePart) value() []byte { return p.Inner.Get(p.word.Value) }
+
+// find sets what is in the member of a word. It returns an error if that is not
+// an object.
+func (p *TablePart) find(w *Word) (err error) {
+	p.word, p.Inner = w, p.Members
+	if w.In == nil {
+		return nil
+	}
+	for _, p.As = range w.In {
+		if p.Members.Get(p.As) != nil {
+			break
+		}
+	}
+	p.Inner, err = p.Members.Members(p.As)
+	return err
+}
+
+// sayings is what a part says, as JSON.
+type sayings struct {
+	id, name, value, failed []byte
+	more                    jsontext.Object // where the value is
+}
+
+// plain returns the plain part, and what is in its member.
+func (w *Word) plain(as string, says sayings) (part, inner jsontext.Object) {
+	part = make(jsontext.Object, 0, 5)
+	add := func(to *jsontext.Object, name string, value []byte) {
+		if name != "" && value != nil {
+			*to = append(*to, jsontext.Member{Name: name, Value: value})
+		}
+	}
+	to := &part
+	if w.In != nil {
+		inner = make(jsontext.Object, 0, 4)
+		to = &inner
+	}
+	ofID := to
+	if !w.inIn() {
+		ofID = &part
+	}
+	switch {
+	case w.Role != "":
+		add(&part, "role", jsontext.AppendQuote(nil, w.Role))
+	case w.Type != "" && w.In == nil:
+		add(&part, "type", jsontext.AppendQuote(nil, w.Type))
+	}
+	if !w.Optional || len(says.id) > len(`""`) {
+		add(ofID, w.ID, says.id)
+	}
+	if w.Type != "" && w.In != nil {
+		add(&part, "type", jsontext.AppendQuote(nil, w.Type))
+	}
+	add(to, w.Name, says.name)
+	add(to, w.Value, says.value)
+	add(to, w.Failed, says.failed)
+	*to = append(*to, says.more...)
+	if w.In != nil {
+		part = append(part, jsontext.Member{Name: as}) // whose value is not compared
+	}
+	return part, inner
+}
+
+// keep appends what is kept of a call or a result with this plain part.
+func (p *TablePart) keep(kept jsontext.Object, part, inner jsontext.Object) jsontext.Object {
+	w := p.word
+	set := func(name string, difference jsontext.Object) {
+		if name == "" {
+			kept = append(kept, difference...)
+		} else if difference != nil {
+			kept = kept.With(name, difference.JSON())
+		}
+	}
+	if w.Kind != "" && p.Typ == TypeCall {
+		kept = kept.WithString(keptKind, w.Kind)
+	}
+	if w.In == nil {
+		set(w.Keeps, Difference(p.Members, part))
+		if w.Kind != "" && p.Typ == TypeResult {
+			kept = kept.WithString(keptKind, w.Kind)
+		}
+		return kept
+	}
+	if p.As != w.In[0] {
+		kept = kept.WithString(keptAs, p.As)
+	}
+	part[len(part)-1].Value = p.Members.Get(p.As)
+	outer := Difference(p.Members, part)
+	if w.inIn() {
+		set(w.Keeps, Difference(p.Inner, inner))
+		set(keptPart, outer)
+	} else {
+		set("", outer)
+		set(w.Keeps, Difference(p.Inner, inner))
+	}
+	return kept
+}
+
+// restore returns the part with what was kept of it, and with members that a
+// program has set. What was kept of the id, the name or the value holds as long
+// as says reports that the message says the same.
+func (w *Word) restore(plain sayings, kept, own jsontext.Object, says func(*TablePart) bool) jsontext.Object {
+	as := kept.String(keptAs)
+	if as == "" && w.In != nil {
+		as = w.In[0]
+	}
+	part, inner := w.plain(as, plain)
+	ofPart, ofInner := kept, kept.Object(w.Keeps)
+	switch {
+	case w.In == nil && w.Keeps != "":
+		ofPart = ofInner
+	case w.In != nil && w.inIn():
+		ofPart = kept.Object(keptPart)
+	}
+	restored := func(changed ...string) (p TablePart) {
+		p.word, p.As = w, as
+		if w.In != nil {
+			p.Inner = Restore(inner, ofInner, changed...)
+			part[len(part)-1].Value = p.Inner.JSON()
+			changed = append(changed, as)
+		}
+		p.Members = Restore(part, More(ofPart, own), changed...)
+		if w.In == nil {
+			p.Inner = p.Members
+		}
+		return p
+	}
+	p := restored()
+	for _, of := range []jsontext.Object{ofPart, ofInner} {
+		for _, name := range []string{w.ID, w.Name, w.Value} {
+			if _, differs := SentMember(of, name); differs && !says(&p) {
+				return restored(w.ID, w.Name, w.Value).Members
+			}
+		}
+	}
+	return p.Members
+}
+
+// find returns the word of a kind, the first one for an unknown kind.
+func findWord(words []Word, kind string) *Word {
+	for i := range words {
+		if words[i].Kind == kind {
+			return &words[i]
+		}
+	}
+	return &words[0]
+}
+
+// read sets what a part of an untyped API is, if one of the words is in it. A
+// member that is null counts as missing.
+func (p *TablePart) readUntyped(typ string, words []Word, m jsontext.Member) error {
+	for i := range words {
+		w := &words[i]
+		if !slices.Contains(w.In, m.Name) {
+			continue
+		}
+		if err := p.Members.Want(m.Name, "object", "null"); err != nil {
+			return err
+		}
+		if p.word != nil || jsontext.IsNull(m.Value) {
+			return nil
+		}
+		p.Typ, p.As, p.word, p.Inner = typ, m.Name, w, p.Members.Object(m.Name)
+		for _, name := range []string{w.ID, w.Name} {
+			if name == "" {
+				continue
+			}
+			if err := p.Inner.Want(name, "string", "null", "nothing"); err != nil {
+				return fault.Under(jsontext.Path("$", p.As), err)
+			}
+		}
+	}
+	return nil
+}
