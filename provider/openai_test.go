@@ -56,7 +56,7 @@ func TestOpenAIEntries(t *testing.T) {
 			`{"type":"text","role":"assistant","content":null,"openai":{}}`,
 			`{"type":"text","role":"assistant"}`}},
 		{"content that a server has parsed (Cloudflare)", []string{`{"role":"assistant","content":{"a":1.0,"b":"\"<x>"},"n":1}`}, []string{
-			`{"type":"text","role":"assistant","content":"{\"a\":1.0,\"b\":\"\\\"<x>\"}","openai":{"more":{"n":1},"parsed":true}}`}},
+			`{"type":"text","role":"assistant","content":"{\"a\":1.0,\"b\":\"\\\"<x>\"}","openai":{"more":{"content":{"a":1.0,"b":"\"<x>"},"n":1}}}`}},
 		{"a refusal", []string{`{"role":"assistant","content":null,"refusal":"no"}`}, []string{
 			`{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":"no"}}}`}},
 		{"unknown members, numbers as spelled", []string{`{"role":"assistant","content":"a","reasoning_details":[{"signature":"Ev+/="}],"cost":-0.0,"seed":14836394043272784000,"name":null}`}, []string{

@@ -70,7 +70,7 @@ import (
 // The formats of model providers.
 var (
 	// OpenAI is the format of Chat Completions, which many providers offer.
-	OpenAI = &Format{"OpenAI", origin.OpenAI, transcript.OpenAI, chat.Format{}}
+	OpenAI = &Format{"OpenAI", origin.OpenAI, transcript.OpenAI, chat.New()}
 	// OpenAIResponses is the format of the Responses API.
 	OpenAIResponses = &Format{"OpenAIResponses", origin.OpenAIResponses, transcript.OpenAIResponses, responses.Format{}}
 	// Anthropic is the format of the Messages API.

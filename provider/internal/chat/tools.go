@@ -8,10 +8,10 @@ import (
 // ownOfTool are the members of a function besides those that all formats have.
 var ownOfTool = []string{"strict"}
 
-// DecodeTool reads a function. The tool keeps the difference of the element, and
+// decodeTool reads a function. The tool keeps the difference of the element, and
 //
 //	function  the difference of the function
-func (Format) DecodeTool(element jsontext.Object) ([]codec.Tool, bool) {
+func decodeTool(element jsontext.Object) ([]codec.Tool, bool) {
 	function := element.Object("function")
 	t, ok := codec.FunctionTool(function, "parameters")
 	if typ := element.Get("type"); !ok || typ != nil && string(typ) != `"function"` {
@@ -25,8 +25,8 @@ func (Format) DecodeTool(element jsontext.Object) ([]codec.Tool, bool) {
 	return []codec.Tool{t}, true
 }
 
-// EncodeTools writes functions.
-func (Format) EncodeTools(tools []codec.Tool) [][]byte {
+// encodeTools writes functions.
+func encodeTools(tools []codec.Tool) [][]byte {
 	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object {
 		function := t.Function("parameters", t.Kept.Object("function"))
 		return codec.Restore(codec.TypedObject("function").With("function", function.JSON()), t.Kept)

@@ -17,7 +17,9 @@ type place struct {
 // decodeEntry adds the messages of an entry.
 func (t *Table) decodeEntry(d *Decoder, at place, raw []byte, entry jsontext.Object) error {
 	role, err := t.readRole(at, entry)
-	if w := t.resultEntry(entry); w != nil {
+	if w, isResult := t.resultEntry(entry); isResult && w == nil {
+		err = &fault.Error{Path: "$.role", Got: "a result of nothing"}
+	} else if isResult {
 		return t.addResult(d, &TablePart{Members: entry, Inner: entry, Typ: TypeResult, word: w}, nil)
 	}
 	content, lone := entry.Get(t.Content), false
@@ -44,7 +46,7 @@ func (t *Table) decodeEntry(d *Decoder, at place, raw []byte, entry jsontext.Obj
 		typ = parts[0].Typ
 	}
 	sent := rest.Get(t.Content)
-	onlyCalls := len(calls) > 0 && isEmptyContent(content)
+	onlyCalls := len(calls) > 0 && IsEmpty(content)
 	switch {
 	case onlyCalls:
 		typ, sent = TypeCall, []byte("null")
@@ -104,16 +106,19 @@ func (t *Table) readRole(at place, entry jsontext.Object) (string, error) {
 	return t.messageRole(entry.String("role")), entry.Want("role", kinds...)
 }
 
-// resultEntry returns the word for an entry that is a result, nil for another
-// one.
-func (t *Table) resultEntry(entry jsontext.Object) *Word {
+// resultEntry returns the word for an entry that is a result, nil for one that
+// does not say of what.
+func (t *Table) resultEntry(entry jsontext.Object) (w *Word, isResult bool) {
 	for i := range t.Results {
 		w := &t.Results[i]
-		if w.Role != "" && jsontext.IsText(entry.Get("role"), w.Role) && (w.ID != "" || entry.String(w.Name) != "") {
-			return w
+		if w.Role != "" && jsontext.IsText(entry.Get("role"), w.Role) {
+			if w.ID == "" && entry.String(w.Name) == "" {
+				w = nil
+			}
+			return w, true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // wholeContent returns content as messages have it: an element that stands for
@@ -130,8 +135,8 @@ func (t *Table) wholeContent(role string, content []byte) (whole []byte, lone bo
 	return content, false
 }
 
-// isEmptyContent reports whether content has no text and no parts.
-func isEmptyContent(content []byte) bool {
+// IsEmpty reports whether content has no text and no parts.
+func IsEmpty(content []byte) bool {
 	switch jsontext.Kind(content) {
 	case "nothing", "null":
 		return true

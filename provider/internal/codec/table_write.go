@@ -172,10 +172,7 @@ func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 		open.hasCall = true
 		word := w.wordOf(w.t.Calls, kept, c.ID)
 		plain := sayings{id: jsontext.AppendQuote(nil, c.ID), name: jsontext.AppendQuote(nil, c.Name), value: word.Form.write(ValueOrNil(c.Input), own)}
-		part := word.restore(plain, kept, added, func(p *TablePart) bool {
-			input, _ := word.Form.read(p.value())
-			return jsontext.IsText(p.id(), c.ID) && jsontext.IsText(p.name(), c.Name) && EqualJSON(input, []byte(c.Input))
-		}).JSON()
+		part := word.restore(plain, kept, added, func(sent []byte) bool { return word.Form.reads(sent, c.Input) })
 		switch {
 		case w.t.CallList == "":
 			open.content.add(w.t, content{parts: [][]byte{part}})
@@ -227,12 +224,8 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 		failed = []byte(flag)
 	}
 	id, name := jsontext.AppendQuote(nil, call.ID), jsontext.AppendQuote(nil, call.Name)
-	plain := sayings{id, name, value, failed, more}
-	part := word.restore(plain, kept, OwnMembers(m, w.t.OwnOfResult), func(p *TablePart) bool {
-		said, _ := word.Form.read(p.value())
-		hasName := word.Name == "" || string(p.name()) == `""` || jsontext.IsText(p.name(), call.Name) // of the call, if it was missing
-		return jsontext.IsText(p.id(), call.ID) && hasName && EqualJSON(said, []byte(m.Content()))
-	}).JSON()
+	plain := sayings{id: id, name: name, value: value, failed: failed, more: more, byCall: true}
+	part := word.restore(plain, kept, OwnMembers(m, w.t.OwnOfResult), func(sent []byte) bool { return word.Form.reads(sent, m.Content()) })
 	if word.Role != "" {
 		w.end()
 		w.entries = append(w.entries, part)
@@ -348,7 +341,7 @@ func (en *tableEntry) isEmpty() bool {
 func (w *tableWriter) json(en *tableEntry) []byte {
 	plain := make(jsontext.Object, 2, 4)
 	plain[0].Name, plain[1] = "role", jsontext.Member{Name: w.t.Content, Value: en.content.json()}
-	if en.role != "" {
+	if en.first != nil {
 		plain[0].Value = jsontext.AppendQuote(nil, en.role)
 	}
 	if len(en.content.parts) == 1 && en.kept.Bool(keptLone) {
@@ -356,7 +349,11 @@ func (w *tableWriter) json(en *tableEntry) []byte {
 	}
 	changed := make([]string, 0, 4)
 	switch sent, _ := SentMember(en.kept, w.t.Content); {
-	case jsontext.Kind(sent) == "object" && jsontext.IsText(en.content.value, string(sent)): // it was parsed
+	case jsontext.Kind(sent) == "object" && w.t.Lax: // a server has parsed it
+		if text := state.JSON(jsontext.Unquote(en.content.json())); text.Valid() && jsontext.Kind([]byte(text)) == "object" {
+			plain[1].Value = []byte(text)
+		}
+		changed = append(changed, w.t.Content)
 	case en.content.isEmpty():
 		plain[1].Value = []byte("null")
 	case en.content.there || string(en.content.value) != "[]":
@@ -496,7 +493,7 @@ func (c *content) allParts(t *Table) [][]byte {
 func (c *content) isEmpty() bool { return c.value == nil && len(c.parts) == 0 && !c.there }
 
 // saysNothing reports whether content has no text and no parts.
-func (c *content) saysNothing() bool { return isEmptyContent(c.value) && len(c.parts) == 0 }
+func (c *content) saysNothing() bool { return IsEmpty(c.value) && len(c.parts) == 0 }
 
 // isBlank reports whether content is nothing but empty texts.
 func (c *content) isBlank() bool {

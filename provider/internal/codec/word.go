@@ -28,6 +28,7 @@ type Word struct {
 	ID, Name, Value string
 	Failed          string // of a result, whether it is an error
 	Optional        bool   // whether the id may be missing
+	Unsaid          bool   // whether the name is read and not written
 	Form            Form   // of the value
 }
 
@@ -49,6 +50,12 @@ func (f *Form) read(sent []byte) (value, plain []byte) {
 		return sent, f.Write(sent)
 	}
 	return sent, sent
+}
+
+// reads reports whether what was sent is read as a value.
+func (f *Form) reads(sent []byte, value state.JSON) bool {
+	read, _ := f.read(sent)
+	return EqualJSON(read, []byte(value))
 }
 
 func (f *Form) write(value []byte, own bool) []byte {
@@ -134,6 +141,7 @@ func (p *TablePart) find(w *Word) (err error) {
 type sayings struct {
 	id, name, value, failed []byte
 	more                    jsontext.Object // where the value is
+	byCall                  bool            // the name may be that of the call
 }
 
 // plain returns the plain part, and what is in its member.
@@ -165,7 +173,9 @@ func (w *Word) plain(as string, says sayings) (part, inner jsontext.Object) {
 	if w.Type != "" && w.In != nil {
 		add(&part, "type", jsontext.AppendQuote(nil, w.Type))
 	}
-	add(to, w.Name, says.name)
+	if !w.Unsaid {
+		add(to, w.Name, says.name)
+	}
 	add(to, w.Value, says.value)
 	add(to, w.Failed, says.failed)
 	*to = append(*to, says.more...)
@@ -212,8 +222,8 @@ func (p *TablePart) keep(kept jsontext.Object, part, inner jsontext.Object) json
 
 // restore returns the part with what was kept of it, and with members that a
 // program has set. What was kept of the id, the name or the value holds as long
-// as says reports that the message says the same.
-func (w *Word) restore(plain sayings, kept, own jsontext.Object, says func(*TablePart) bool) jsontext.Object {
+// as the message says the same, of a value as long as says reports so.
+func (w *Word) restore(plain sayings, kept, own jsontext.Object, says func(sent []byte) bool) []byte {
 	as := kept.String(keptAs)
 	if as == "" && w.In != nil {
 		as = w.In[0]
@@ -226,28 +236,57 @@ func (w *Word) restore(plain sayings, kept, own jsontext.Object, says func(*Tabl
 	case w.In != nil && w.inIn():
 		ofPart = kept.Object(keptPart)
 	}
-	restored := func(changed ...string) (p TablePart) {
-		p.word, p.As = w, as
-		if w.In != nil {
-			p.Inner = Restore(inner, ofInner, changed...)
-			part[len(part)-1].Value = p.Inner.JSON()
-			changed = append(changed, as)
-		}
-		p.Members = Restore(part, More(ofPart, own), changed...)
-		if w.In == nil {
-			p.Inner = p.Members
-		}
-		return p
+	p := w.restored(as, part, inner, More(ofPart, own), ofInner, nil)
+	if changed := p.changed(plain, says, ofPart, ofInner); changed != nil {
+		p = w.restored(as, part, inner, More(ofPart, own), ofInner, changed)
 	}
-	p := restored()
-	for _, of := range []jsontext.Object{ofPart, ofInner} {
-		for _, name := range []string{w.ID, w.Name, w.Value} {
-			if _, differs := SentMember(of, name); differs && !says(&p) {
-				return restored(w.ID, w.Name, w.Value).Members
-			}
+	return p.Members.JSON()
+}
+
+// restored returns the part with what was kept of it, except of the members that
+// have changed.
+func (w *Word) restored(as string, part, inner, ofPart, ofInner jsontext.Object, changed []string) TablePart {
+	p := TablePart{word: w, As: as, Members: part, Inner: inner}
+	if len(ofInner) > 0 {
+		p.Inner = Restore(inner, ofInner, changed...)
+	}
+	if w.In != nil {
+		part[len(part)-1].Value = p.Inner.JSON()
+		changed = append(changed, as)
+	}
+	if len(ofPart) > 0 {
+		p.Members = Restore(part, ofPart, changed...)
+	}
+	if w.In == nil {
+		p.Inner = p.Members
+	}
+	return p
+}
+
+// changed returns the members of which something else was kept than the message
+// says.
+func (p *TablePart) changed(plain sayings, says func(sent []byte) bool, kept ...jsontext.Object) (names []string) {
+	w := p.word
+	for _, of := range kept {
+		if len(of) == 0 {
+			continue
+		}
+		differs := func(name string) bool {
+			_, differs := SentMember(of, name)
+			return differs
+		}
+		if differs(w.ID) && !EqualJSON(p.id(), plain.id) {
+			names = append(names, w.ID)
+		}
+		ofCall := w.Unsaid || plain.byCall && string(p.name()) == `""`
+		if differs(w.Name) && !ofCall && !EqualJSON(p.name(), plain.name) {
+			names = append(names, w.Name)
+		}
+		if differs(w.Value) && !says(p.value()) {
+			names = append(names, w.Value)
 		}
 	}
-	return p.Members
+	return names
 }
 
 // find returns the word of a kind, the first one for an unknown kind.
