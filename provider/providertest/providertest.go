@@ -142,7 +142,7 @@ func (s *suite) readFile(name string, data []byte) error {
 		return err
 	}
 	if file.Exchanges == nil && file.Request == nil && file.Response == nil && file.Stream == nil {
-		file.Response = data
+		file.recorded = recorded{Response: data} // whose members are the provider's
 	}
 	all := file.Exchanges
 	if all == nil {

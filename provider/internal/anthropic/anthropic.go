@@ -23,7 +23,7 @@ var ownMembers = []string{"cache_control"}
 
 var table = codec.Table{
 	Prompts: []string{"system"}, Entries: "messages", Content: "content",
-	Bare:  true,
+	Bare: true, PromptContent: true,
 	Model: "assistant", User: "user", System: "system",
 	OtherRole:   "role other than user, assistant, system and developer",
 	Calls:       []codec.Word{{Type: "tool_use", ID: "id", Name: "name", Value: "input", Form: codec.ObjectForm}},

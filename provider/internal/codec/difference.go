@@ -18,6 +18,8 @@ import (
 const (
 	more    = "more"    // an object of the members that differ or are added
 	without = "without" // an array of the names of missing members
+
+	keptInside = "in" // an object of the differences of members, see [DeepDifference]
 )
 
 // Difference returns what [Restore] needs to make sent of plain. It has no
@@ -72,6 +74,56 @@ func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 		}
 	}
 	return restored
+}
+
+// DeepDifference is [Difference] for a value whose members may be objects, with
+// the difference of each such member in the member in. [DeepRestore] takes it.
+func DeepDifference(sent, plain jsontext.Object) jsontext.Object {
+	return deepDifference(sent, plain, 4) // a message has a limit of depth, and each level takes two
+}
+
+func deepDifference(sent, plain jsontext.Object, depth int) jsontext.Object {
+	var inside jsontext.Object
+	same := slices.Clone(plain)
+	ofSent := sent.Lookup()
+	for i, m := range plain {
+		value := ofSent(m.Name)
+		if depth == 0 || jsontext.Kind(value) != "object" || jsontext.Kind(m.Value) != "object" {
+			continue
+		}
+		if kept := deepDifference(sent.Object(m.Name), plain.Object(m.Name), depth-1); kept != nil {
+			inside = append(inside, jsontext.Member{Name: m.Name, Value: kept.JSON()})
+		}
+		same[i].Value = value
+	}
+	kept := Difference(sent, same)
+	if inside != nil {
+		kept = kept.With(keptInside, inside.JSON())
+	}
+	return kept
+}
+
+// DeepRestore is [Restore] for what DeepDifference has returned.
+func DeepRestore(plain, kept jsontext.Object) jsontext.Object {
+	inside := kept.Object(keptInside).Lookup()
+	restored := slices.Clone(plain)
+	for i, m := range restored {
+		if inner, err := jsontext.Members(inside(m.Name)); err == nil {
+			restored[i].Value = DeepRestore(plain.Object(m.Name), inner).JSON()
+		}
+	}
+	return Restore(restored, kept)
+}
+
+// keptMembers returns the members, at any depth, that are kept besides those of
+// the plain value.
+func keptMembers(kept jsontext.Object) jsontext.Object {
+	members := slices.Clip(kept.Object(more))
+	for _, m := range kept.Object(keptInside) {
+		inner, _ := jsontext.Members(m.Value) // none if another program wrote it
+		members = append(members, keptMembers(inner)...)
+	}
+	return members
 }
 
 // More returns what is kept, and members that are added if none of that name is

@@ -31,9 +31,12 @@ type Table struct {
 	Entries string   // the member with the conversation
 	Content string   // the member of an entry with what it says
 
-	// Bare says that content may be a text, and that the prompt is content.
-	// Otherwise the prompt is an entry, or its text.
+	// Bare says that content may be a text.
 	Bare bool
+
+	// PromptContent says that the prompt is content. Otherwise it is an entry, or
+	// the text of one.
+	PromptContent bool
 
 	// Lone says that the only element of a list may stand for the list.
 	Lone bool
@@ -42,8 +45,7 @@ type Table struct {
 	// kept whole.
 	Strict bool
 
-	// Lax says that an entry may have any role and no content, and a part no
-	// type. A single text is written without a part, which more providers with
+	// Lax says that an entry may have any role, and a part no type. A single text is written without a part, which more providers with
 	// the format accept.
 	Lax bool
 
@@ -93,6 +95,16 @@ type Table struct {
 	// its part (default: its parts, or the text of its value).
 	Output func(e *Encoder, i int, r ForeignResult) (value []byte, added jsontext.Object)
 
+	// Store returns what a message has for a part, and Load the part again
+	// (default: the part).
+	Store func(p *TablePart) []byte
+	Load  func(stored []byte) []byte
+
+	// Neutral says that stored parts are in no format's words.
+	Neutral bool
+
+	// ToolsIn is the member that has the member tools, "" for the body itself.
+	ToolsIn     string
 	DecodeTool  func(element jsontext.Object) ([]Tool, bool)
 	EncodeTools func([]Tool) [][]byte
 }
@@ -106,7 +118,7 @@ func (t *Table) DecodeRequest(d *Decoder, body jsontext.Object) (Request, error)
 	settings := body.Without(t.Entries)
 	for _, name := range t.Prompts {
 		prompt := body.Get(name)
-		if jsontext.IsNull(prompt) || t.Bare && string(prompt) == `""` { // some SDKs send it for none
+		if jsontext.IsNull(prompt) || t.PromptContent && string(prompt) == `""` { // some SDKs send it for none
 			continue
 		}
 		if err := t.decodePrompt(d, body, name, prompt); err != nil {
@@ -116,7 +128,7 @@ func (t *Table) DecodeRequest(d *Decoder, body jsontext.Object) (Request, error)
 	}
 	if only := body.Object(t.Entries); only != nil && t.Lone {
 		err := t.decodeEntry(d, place{in: t.Entries}, body.Get(t.Entries), only)
-		return SplitTools(settings, t.DecodeTool), fault.Under(jsontext.Path("$", t.Entries), err)
+		return t.splitTools(settings), fault.Under(jsontext.Path("$", t.Entries), err)
 	}
 	if err := body.Want(t.Entries, "array"); err != nil {
 		return Request{}, err
@@ -124,23 +136,48 @@ func (t *Table) DecodeRequest(d *Decoder, body jsontext.Object) (Request, error)
 	err := body.EachObject(t.Entries, func(raw []byte, entry jsontext.Object) error {
 		return t.decodeEntry(d, place{}, raw, entry)
 	})
-	return SplitTools(settings, t.DecodeTool), err
+	return t.splitTools(settings), err
+}
+
+// splitTools is [SplitTools] for the member that has the tools.
+func (t *Table) splitTools(settings jsontext.Object) Request {
+	in := settings.Object(t.ToolsIn)
+	if t.ToolsIn == "" || in == nil {
+		return SplitTools(settings, t.DecodeTool)
+	}
+	r := SplitTools(in, t.DecodeTool)
+	switch {
+	case r.Tools == nil:
+		r.Settings = settings
+	case len(r.Settings) == 0:
+		r.Settings = settings.Without(t.ToolsIn)
+	default:
+		r.Settings = settings.With(t.ToolsIn, r.Settings.JSON())
+	}
+	return r
 }
 
 // decodePrompt adds the system prompt.
 func (t *Table) decodePrompt(d *Decoder, body jsontext.Object, name string, prompt []byte) error {
-	kinds := []string{"string", "array"}
-	if !t.Bare {
-		kinds = []string{"object", "string"}
+	kinds := []string{"object", "string"}
+	if t.PromptContent {
+		kinds = []string{"array"}
+	}
+	if t.PromptContent && t.Bare {
+		kinds = append(kinds, "string")
 	}
 	if err := body.Want(name, kinds...); err != nil {
 		return err
 	}
-	kept := jsontext.Object{}.WithString(keptPlace, name)
-	if entry := body.Object(name); entry != nil {
-		return fault.Under(jsontext.Path("$", name), t.decodeEntry(d, place{in: name, isPrompt: true}, prompt, entry))
+	entry := body.Object(name)
+	if t.PromptContent && t.Store != nil {
+		entry = jsontext.Object{{Name: t.Content, Value: prompt}}
 	}
-	if !t.Bare {
+	if entry != nil {
+		return fault.Under(jsontext.Path("$", name), t.decodeEntry(d, place{in: name, isPrompt: true}, entry.JSON(), entry))
+	}
+	kept := jsontext.Object{}.WithString(keptPlace, name)
+	if !t.PromptContent {
 		kept = kept.With(keptBare, []byte("true"))
 	}
 	return fault.Under(jsontext.Path("$", name), d.AddText("system", prompt, kept))
@@ -172,6 +209,16 @@ func (t *Table) OwnMembers(typ string) []string {
 
 // EncodeRequest returns the body of a request.
 func (t *Table) EncodeRequest(e *Encoder, r Request, msgs []state.Message) (jsontext.Object, error) {
+	if t.ToolsIn != "" && r.Tools != nil {
+		if err := r.Settings.Want(t.ToolsIn, "object", "null", "nothing"); err != nil {
+			return nil, err
+		}
+		in, err := Request{Tools: r.Tools, Settings: r.Settings.Object(t.ToolsIn)}.Body(t.EncodeTools, nil)
+		if err != nil {
+			return nil, fault.Under(jsontext.Path("$", t.ToolsIn), err)
+		}
+		r.Settings, r.Tools = r.Settings.With(t.ToolsIn, in.JSON()), nil
+	}
 	return r.Body(t.EncodeTools, t.encodeMessages(e, msgs))
 }
 
@@ -211,11 +258,15 @@ func (t *Table) messageRole(role string) string {
 	return role
 }
 
+// mayLackContent reports whether an entry may have no content: calls may be all
+// that it has.
+func (t *Table) mayLackContent() bool { return t.CallList != "" }
+
 // isPrompt reports whether a place is that of the system prompt.
 func (t *Table) isPrompt(in string) bool { return slices.Contains(t.Prompts, in) }
 
-// textPart returns the part of a text, which is a JSON string.
-func (t *Table) textPart(text []byte) jsontext.Object {
+// TextPart returns the part of a text, which is a JSON string.
+func (t *Table) TextPart(text []byte) jsontext.Object {
 	part := make(jsontext.Object, 0, 2)
 	if !t.Untyped {
 		part = append(part, jsontext.Member{Name: "type", Value: []byte(`"text"`)})

@@ -52,7 +52,7 @@ func (t *Table) decodeEntry(d *Decoder, at place, raw []byte, entry jsontext.Obj
 		typ, sent = TypeCall, []byte("null")
 	case jsontext.Kind(sent) == "object" && !lone:
 		sent = content
-	case len(parts) == 0 && !t.Lax && jsontext.Kind(content) != "string":
+	case len(parts) == 0 && !t.mayLackContent() && jsontext.Kind(content) != "string":
 		content, sent = []byte("[]"), []byte("[]")
 	}
 	kept := t.keepEntry(at, rest, t.entryRole(typ, role), sent)
@@ -64,15 +64,18 @@ func (t *Table) decodeEntry(d *Decoder, at place, raw []byte, entry jsontext.Obj
 	}
 	switch {
 	case onlyCalls:
-	case len(parts) == 0 || t.CallList != "":
-		err, kept = d.AddText(role, content, kept), nil
+	case len(parts) == 0 || t.CallList != "" && t.Store == nil:
+		err, kept = fault.Under(jsontext.Path("$", t.Content), d.AddText(role, content, kept)), nil
 	default:
-		return t.addRuns(d, role, parts, kept)
+		err, kept = t.addRuns(d, role, parts, kept), nil
 	}
-	if err == nil && len(calls) > 0 {
-		err = t.addCalls(d, role, calls, kept)
+	if err != nil || len(calls) == 0 {
+		return err
 	}
-	return fault.Under(jsontext.Path("$", t.Content), err)
+	if first := t.entryRole(typ, role); !onlyCalls && t.entryRole(TypeCall, role) != first {
+		kept = kept.WithString(keptRole, first)
+	}
+	return fault.Under(jsontext.Path("$", t.CallList), t.addCalls(d, role, calls, kept))
 }
 
 // keepEntry returns what is kept of an entry with this plain role and content.
@@ -164,7 +167,7 @@ func (t *Table) readParts(at place, role string, content []byte) (parts []TableP
 		return fault.Under(path, err)
 	}
 	switch kind := jsontext.Kind(content); {
-	case kind == "string" && t.Bare, jsontext.IsNull(content) && (t.Strict || t.Lax):
+	case kind == "string" && t.Bare, jsontext.IsNull(content) && (t.Strict || t.mayLackContent()):
 		return nil, nil
 	}
 	elements, err := jsontext.Elements(content)
@@ -185,7 +188,7 @@ func (t *Table) readParts(at place, role string, content []byte) (parts []TableP
 			p.Typ = TypeText
 		}
 	}
-	if t.Untyped && slices.ContainsFunc(parts, func(p TablePart) bool { return p.Typ == TypeText && p.Members.Get("type") != nil }) {
+	if t.Untyped && !t.Neutral && slices.ContainsFunc(parts, func(p TablePart) bool { return p.Typ == TypeText && p.Members.Get("type") != nil }) {
 		return nil, errTyped
 	}
 	return parts, nil
@@ -201,10 +204,10 @@ func (t *Table) ReadPart(p *TablePart, role string) error {
 					return err
 				}
 			}
-			if err := p.readUntyped(TypeCall, t.Calls, m); err != nil {
+			if err := p.readUntyped(TypeCall, role, t.Calls, m); err != nil {
 				return err
 			}
-			if err := p.readUntyped(TypeResult, t.Results, m); err != nil {
+			if err := p.readUntyped(TypeResult, role, t.Results, m); err != nil {
 				return err
 			}
 		}
@@ -341,36 +344,44 @@ func (t *Table) addResult(d *Decoder, p *TablePart, kept jsontext.Object) error 
 			name = jsontext.AppendQuote(nil, r.Name)
 		}
 	}
-	if failed := p.Inner.Get(w.Failed); jsontext.Kind(failed) == "bool" {
+	failed := p.Inner.Get(w.Failed)
+	switch {
+	case jsontext.Kind(failed) == "bool" && w.FailedIs == "":
 		r.IsError = failed
+	case w.FailedIs != "" && jsontext.IsText(failed, w.FailedIs):
+		r.IsError = []byte("true")
+	default:
+		failed = nil
 	}
 	value, plain := w.Form.read(p.value())
 	r.Content = value
-	part, inner := w.plain(p.As, sayings{id: id, name: name, value: plain, failed: r.IsError})
+	part, inner := w.plain(p.As, sayings{id: id, name: name, value: plain, failed: failed})
 	r.Kept = p.keep(kept, part, inner)
 	return d.AddResult(r)
 }
 
-// addText adds a text message. Where parts have no types, its content is a text
-// if that is all, and otherwise the type text marks those that readers see.
+// addText adds a text message. Where parts are stored in other words, its content
+// is a text if that is all.
 func (t *Table) addText(d *Decoder, role string, parts []TablePart, kept jsontext.Object) error {
+	if only := parts[0].Members; t.Store != nil && !t.Bare && len(parts) == 1 && len(only) == len(t.TextPart(nil)) && t.IsText(only) {
+		text := only.Get("text")
+		if len(kept) == 0 && string(text) == `""` {
+			// Other formats have an empty text next to calls, which is left
+			// out.
+			kept = kept.With(keptJoined, []byte("false"))
+		}
+		return d.AddText(role, text, kept)
+	}
 	content := make([][]byte, len(parts))
-	for i, p := range parts {
-		text := p.Members.Get("text")
-		if content[i] = p.Raw; !t.Untyped || jsontext.Kind(text) != "string" {
-			continue
-		}
-		if len(parts)+len(p.Members) == 2 {
-			if len(kept) == 0 && string(text) == `""` {
-				// Other formats have an empty text next to calls, which is left
-				// out.
-				kept = kept.With(keptJoined, []byte("false"))
-			}
-			return d.AddText(role, text, kept)
-		}
-		if !p.Members.Bool("thought") {
-			content[i] = append(TypedObject("text"), p.Members...).JSON()
+	for i := range parts {
+		if content[i] = parts[i].Raw; t.Store != nil {
+			content[i] = t.Store(&parts[i])
 		}
 	}
 	return d.AddText(role, jsontext.Array(content), kept)
+}
+
+// IsText reports whether a part is a text.
+func (t *Table) IsText(part jsontext.Object) bool {
+	return jsontext.Kind(part.Get("text")) == "string" && (t.Untyped || jsontext.IsText(part.Get("type"), "text"))
 }

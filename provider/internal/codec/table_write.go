@@ -126,7 +126,7 @@ func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) 
 // has none: it goes to the first, or where the API documents it.
 func (w *tableWriter) addPrompt(in string, kept jsontext.Object, said content) {
 	for _, p := range w.prompts {
-		if in == "" || in == p.in || w.t.Bare {
+		if in == "" || in == p.in {
 			p.content.add(w.t, said)
 			return
 		}
@@ -138,7 +138,7 @@ func (w *tableWriter) addPrompt(in string, kept jsontext.Object, said content) {
 
 // promptJSON returns the system prompt: content, an entry, or the text of one.
 func (w *tableWriter) promptJSON(p *tableEntry) []byte {
-	if w.t.Bare {
+	if w.t.PromptContent {
 		return p.content.json()
 	}
 	if p.kept.Bool(keptBare) && len(p.content.parts) == 1 {
@@ -220,8 +220,10 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 	switch flag, _ := m.Extra("is_error"); {
 	case word.Failed == "" && w.t.Output == nil:
 		w.OmitIsError(i, m)
-	case jsontext.Kind([]byte(flag)) == "bool":
+	case word.FailedIs == "" && jsontext.Kind([]byte(flag)) == "bool":
 		failed = []byte(flag)
+	case word.FailedIs != "" && m.IsError():
+		failed = jsontext.AppendQuote(nil, word.FailedIs)
 	}
 	id, name := jsontext.AppendQuote(nil, call.ID), jsontext.AppendQuote(nil, call.Name)
 	plain := sayings{id: id, name: name, value: value, failed: failed, more: more, byCall: true}
@@ -384,7 +386,7 @@ func (w *tableWriter) encodeText(i int, m state.TextMessage, role string, own bo
 	switch kind := jsontext.Kind(value); {
 	case kind == "string":
 		return content{value: value}
-	case kind != "array" && w.t.Lax:
+	case kind != "array" && w.t.mayLackContent():
 		return content{value: value, there: true}
 	case kind != "array":
 		return content{there: own}
@@ -433,12 +435,9 @@ func (t *Table) withoutEmpty(e *Encoder, i int, parts []Part) []Part {
 // ownParts returns the parts that addText made content of.
 func (w *tableWriter) ownParts(value []byte) [][]byte {
 	elements, _ := jsontext.Elements(value) // checked with the message
-	if !w.t.Untyped {
-		return elements
-	}
-	for i, element := range elements {
-		if part, _ := jsontext.Members(element); part.String("type") == "text" {
-			elements[i] = part.Without("type").JSON()
+	if w.t.Load != nil {
+		for i, element := range elements {
+			elements[i] = w.t.Load(element)
 		}
 	}
 	return elements
@@ -468,7 +467,7 @@ func (e *Encoder) EncodeParts(i int, role string, parts []Part, encode func(role
 // content becomes a part, unless it is empty.
 func (c *content) add(t *Table, added content) {
 	if jsontext.Kind(added.value) == "string" && !t.Bare {
-		added = content{parts: [][]byte{t.textPart(added.value).JSON()}}
+		added = content{parts: [][]byte{t.TextPart(added.value).JSON()}}
 	}
 	switch {
 	case added.isEmpty():
@@ -485,7 +484,7 @@ func (c *content) add(t *Table, added content) {
 // allParts returns the parts, of a text its part.
 func (c *content) allParts(t *Table) [][]byte {
 	if c.value != nil {
-		return [][]byte{t.textPart(c.value).JSON()}
+		return [][]byte{t.TextPart(c.value).JSON()}
 	}
 	return c.parts
 }

@@ -134,11 +134,9 @@ func OmittedOfTool(extra jsontext.Object, mark string, own []string) []string {
 	for _, m := range extra {
 		switch {
 		case m.Name == mark, slices.Contains(own, m.Name):
-		case origin.IsForeign(m.Name):
-			add(keptOfForeign(m.Value))
 		case origin.IsFormat(m.Name):
 			kept := extra.Object(m.Name)
-			add(kept.Object(more))
+			add(keptMembers(kept))
 			add(kept.Object("function").Object(more))
 			add(kept.Object("tool"))
 		default:

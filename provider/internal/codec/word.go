@@ -27,6 +27,9 @@ type Word struct {
 
 	ID, Name, Value string
 	Failed          string // of a result, whether it is an error
+	FailedIs        string // the text that says so, "" for a bool
+	Of              string // the role of the message, "" for any
+	Hosted          string // the type of one that the provider itself runs, which no client sees
 	Optional        bool   // whether the id may be missing
 	Unsaid          bool   // whether the name is read and not written
 	Form            Form   // of the value
@@ -282,6 +285,9 @@ func (p *TablePart) changed(plain sayings, says func(sent []byte) bool, kept ...
 		if differs(w.Name) && !ofCall && !EqualJSON(p.name(), plain.name) {
 			names = append(names, w.Name)
 		}
+		if differs(w.Failed) && plain.failed != nil && !EqualJSON(p.Inner.Get(w.Failed), plain.failed) {
+			names = append(names, w.Failed)
+		}
 		if differs(w.Value) && !says(p.value()) {
 			names = append(names, w.Value)
 		}
@@ -301,7 +307,7 @@ func findWord(words []Word, kind string) *Word {
 
 // read sets what a part of an untyped API is, if one of the words is in it. A
 // member that is null counts as missing.
-func (p *TablePart) readUntyped(typ string, words []Word, m jsontext.Member) error {
+func (p *TablePart) readUntyped(typ, role string, words []Word, m jsontext.Member) error {
 	for i := range words {
 		w := &words[i]
 		if !slices.Contains(w.In, m.Name) {
@@ -310,10 +316,12 @@ func (p *TablePart) readUntyped(typ string, words []Word, m jsontext.Member) err
 		if err := p.Members.Want(m.Name, "object", "null"); err != nil {
 			return err
 		}
-		if p.word != nil || jsontext.IsNull(m.Value) {
+		inner := p.Members.Object(m.Name)
+		hosted := w.Hosted != "" && inner.String("type") == w.Hosted
+		if p.word != nil || inner == nil || hosted || w.Of != "" && w.Of != role {
 			return nil
 		}
-		p.Typ, p.As, p.word, p.Inner = typ, m.Name, w, p.Members.Object(m.Name)
+		p.Typ, p.As, p.word, p.Inner = typ, m.Name, w, inner
 		for _, name := range []string{w.ID, w.Name} {
 			if name == "" {
 				continue

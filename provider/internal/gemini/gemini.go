@@ -40,7 +40,7 @@ var table = codec.Table{
 	ResultsApart: true,
 	FirstCall:    jsontext.Member{Name: "thoughtSignature", Value: jsontext.AppendQuote(nil, origin.NoSignature)},
 	OwnOfCall:    []string{"thoughtSignature"}, OwnOfTool: ownOfTool,
-	Part: part, Output: output,
+	Part: part, Output: output, Store: store, Load: load,
 	DecodeTool: decodeTool, EncodeTools: encodeTools,
 }
 

@@ -23,6 +23,23 @@ func mediaPart(p codec.Part) jsontext.Object {
 	return nil
 }
 
+// store marks the parts that readers see as texts by the type text. Parts of the
+// API have no type.
+func store(p *codec.TablePart) []byte {
+	if jsontext.Kind(p.Members.Get("text")) != "string" || p.Members.Bool("thought") {
+		return p.Raw
+	}
+	return append(codec.TypedObject("text"), p.Members...).JSON()
+}
+
+// load reverses store.
+func load(stored []byte) []byte {
+	if part, _ := jsontext.Members(stored); part.String("type") == "text" { // checked with the message
+		return part.Without("type").JSON()
+	}
+	return stored
+}
+
 var textMembers = []string{"text", "thought"}
 
 // ReadPart reads a part in the notation of the format, which has no types.
