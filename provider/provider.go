@@ -37,11 +37,11 @@
 //
 // # Other formats
 //
-// [New] makes a format of a [Codec], for an API that this package does not know.
+// [New] makes a format of a [Table], for an API that this package does not know.
 // Messages of such a format keep the rest of an entry in a member named
 // "format:" and the name of the format. Their parts are in the words of the Model
 // Context Protocol and of Chat Completions, so that every format reads them,
-// also in a program that does not have the codec.
+// also in a program that does not have the table.
 //
 // # Validity
 //

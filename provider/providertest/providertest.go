@@ -1,14 +1,16 @@
-// Package providertest contains the laws of a [provider.Format], for codecs of
+// Package providertest contains the laws of a [provider.Format], for tables of
 // other APIs:
 //
-//	func TestCodec(t *testing.T) {
-//		format := provider.New("parley", transcript.Profile{}, parley{})
-//		providertest.Run(t, format, os.DirFS("testdata/recordings"))
+//	func TestBedrock(t *testing.T) {
+//		format := provider.New("bedrock", transcript.Profile{}, bedrock)
+//		providertest.Run(t, format, os.DirFS("testdata/bedrock"))
 //	}
+//
+// The table bedrock is the example of [provider.New].
 //
 // # Laws
 //
-// The name of a failed test says what is wrong with the codec.
+// The name of a failed test says what is wrong with the table.
 //
 //   - Requests: a request that is decoded and encoded is equal as JSON, with
 //     unknown members in every object.
