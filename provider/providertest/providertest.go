@@ -67,22 +67,21 @@ func Run(t *testing.T, format *provider.Format, recordings fs.FS) {
 	if err := s.read(recordings); err != nil {
 		t.Fatalf("recordings: %v", err)
 	}
-	for _, law := range []struct {
-		name string
-		test func(*suite, *testing.T)
-	}{
-		{"Requests", (*suite).requests},
-		{"Null", (*suite).nulls},
-		{"Changes", (*suite).changes},
-		{"Omissions", (*suite).omissions},
-		{"Repair", (*suite).repairs},
-		{"Tools", (*suite).tools},
-		{"Responses", (*suite).responses},
-		{"Usage", (*suite).usage},
-		{"Streams", (*suite).streams},
-		{"Hostile", (*suite).hostile},
-	} {
-		t.Run(law.name, func(t *testing.T) { law.test(s, t) })
+	runLaws(t, []law{
+		{"Requests", s.requests}, {"Null", s.nulls}, {"Changes", s.changes}, {"Omissions", s.omissions}, {"Repair", s.repairs},
+		{"Tools", s.tools}, {"Responses", s.responses}, {"Usage", s.usage}, {"Streams", s.streams}, {"Hostile", s.hostile},
+	})
+}
+
+// law is a law of a format.
+type law struct {
+	name string
+	test func(t *testing.T)
+}
+
+func runLaws(t *testing.T, laws []law) {
+	for _, law := range laws {
+		t.Run(law.name, law.test)
 	}
 }
 
