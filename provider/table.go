@@ -164,7 +164,7 @@ func newForeign(mark string, t Table) *foreign {
 
 func (w Word) word() codec.Word {
 	word := codec.Word{
-		Type: w.Type, Role: w.Role, Keeps: "block", ID: w.ID, Name: w.Name, Value: w.Value,
+		Type: w.Type, Role: w.Role, ID: w.ID, Name: w.Name, Value: w.Value,
 		Failed: w.Failed, FailedIs: w.FailedIs, Hosted: w.Hosted,
 	}
 	if w.In != "" {
@@ -247,7 +247,7 @@ func (f *foreign) decodeTool(element jsontext.Object) ([]codec.Tool, bool) {
 		item.Name = t.Name
 		return []codec.Tool{item}, true
 	}
-	tool.Kept = codec.DeepDifference(element, f.plainTool(tool))
+	tool.Kept = codec.Difference(element, f.plainTool(tool))
 	return []codec.Tool{tool}, true
 }
 
@@ -261,7 +261,7 @@ func (f *foreign) plainTool(t codec.Tool) jsontext.Object {
 func (f *foreign) encodeTools(tools []codec.Tool) [][]byte {
 	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object {
 		plain := f.plainTool(t)
-		restored := codec.DeepRestore(plain, t.Kept)
+		restored := codec.Restore(plain, t.Kept)
 		again, _ := f.t.ReadTool(state.JSON(restored.JSON()))
 		if again.Name != t.Name || again.Description != t.Description || !codec.EqualJSON([]byte(again.Schema), t.Schema) {
 			return plain

@@ -17,7 +17,7 @@ func (f *foreign) store(p *codec.TablePart) []byte {
 		item := jsontext.Object{{Name: origin.Item, Value: p.Raw}}
 		return codec.TypedObject(f.otherName(p.Members)).With(f.mark, item.JSON()).JSON()
 	}
-	if kept := codec.DeepDifference(p.Members, plain); kept != nil {
+	if kept := codec.Difference(p.Members, plain); kept != nil {
 		neutral = neutral.With(f.mark, kept.JSON())
 	}
 	return neutral.JSON()
@@ -71,7 +71,7 @@ func (f *foreign) load(stored []byte) []byte {
 	if plain == nil {
 		return stored // in the words of the API
 	}
-	restored := codec.DeepRestore(plain, kept)
+	restored := codec.Restore(plain, kept)
 	if again, _ := f.neutral(restored); len(kept) == 0 || codec.EqualJSON(again.JSON(), members.Without(f.mark).JSON()) {
 		return restored.JSON()
 	}

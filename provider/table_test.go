@@ -279,7 +279,7 @@ func TestMessagesOfFormats(t *testing.T) {
 	want := []string{
 		`{"type":"text","role":"user","content":"a","format:bedrock":{"more":{"mood":1.0}}}`,
 		`{"type":"text","role":"assistant","content":[{"type":"text","text":"b"},{"type":"image","mimeType":"image/png","data":"aGk=","format:bedrock":{"in":{"image":{"more":{"alt":"hi"}}}}}],"format:bedrock":{}}`,
-		`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"k","name":"f","input":{},"format:bedrock":{"block":{"more":{"why":"c"}}}}],"format:bedrock":{"joined":true}}`,
+		`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"k","name":"f","input":{},"format:bedrock":{"in":{"toolUse":{"more":{"why":"c"}}}}}],"format:bedrock":{"joined":true}}`,
 		`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"k","name":"f"},"content":[1],"is_error":true,"format:bedrock":{}}`,
 		`{"type":"format:bedrock.message","role":"assistant","item":{"role":"assistant"}}`,
 	}

@@ -27,7 +27,7 @@ var table = codec.Table{
 	Model: "assistant", User: "user", System: "system",
 	OtherRole:   "role other than user, assistant, system and developer",
 	Calls:       []codec.Word{{Type: "tool_use", ID: "id", Name: "name", Value: "input", Form: codec.ObjectForm}},
-	Results:     []codec.Word{{Type: "tool_result", ID: "tool_use_id", Value: "content", Failed: "is_error", Keeps: "block", Form: resultForm}},
+	Results:     []codec.Word{{Type: "tool_result", ID: "tool_use_id", Value: "content", Failed: "is_error", Form: resultForm}},
 	NoEmptyText: true,
 	OwnOfCall:   ownMembers, OwnOfResult: ownMembers, OwnOfTool: ownOfTool,
 	Part:       block,

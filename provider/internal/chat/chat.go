@@ -24,10 +24,10 @@ var table = codec.Table{
 	Model: "assistant", User: "user",
 	CallList: "tool_calls",
 	Calls: []codec.Word{
-		{Type: "function", In: []string{"function"}, Keeps: "function", ID: "id", Name: "name", Value: "arguments", Form: codec.ArgumentsForm},
-		{Kind: "custom", Type: "custom", In: []string{"custom"}, Keeps: "function", ID: "id", Name: "name", Value: "input", Form: codec.TextForm},
+		{Type: "function", In: []string{"function"}, ID: "id", Name: "name", Value: "arguments", Form: codec.ArgumentsForm},
+		{Kind: "custom", Type: "custom", In: []string{"custom"}, ID: "id", Name: "name", Value: "input", Form: codec.TextForm},
 		// Before there were tools, an entry had one call without an id.
-		{Kind: legacyCall, Member: legacyCall, Keeps: "function", Name: "name", Value: "arguments", Form: codec.ArgumentsForm},
+		{Kind: legacyCall, Member: legacyCall, Name: "name", Value: "arguments", Form: codec.ArgumentsForm},
 	},
 	Results: []codec.Word{
 		{Role: "tool", ID: "tool_call_id", Name: "name", Unsaid: true, Value: "content", Form: resultForm},

@@ -136,7 +136,7 @@ type keptBy struct {
 }
 
 // omitKept reports the members of an entry that a message keeps for another
-// format: those of the entry, of its block, of its part and of its function.
+// format: those of the entry and of its part, at any depth.
 func (e *Encoder) omitKept(i int, kept []byte, by keptBy) {
 	if len(kept) <= len("{}") {
 		return
@@ -145,10 +145,15 @@ func (e *Encoder) omitKept(i int, kept []byte, by keptBy) {
 		switch value := span.In(kept); string(name) {
 		case more:
 			e.omitAdded(i, value, by)
-		case "block", "part", "function", "entry":
+		case "part", "entry":
 			by := by
 			by.isResult = by.isResult || by.call == none
 			e.omitKept(i, value, by)
+		case inside:
+			_ = jsontext.EachMember(value, func(_ []byte, span jsontext.Span) error { // nothing if it is the place of a prompt
+				e.omitKept(i, span.In(value), by)
+				return nil
+			})
 		}
 		return nil
 	})

@@ -170,7 +170,10 @@ func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 			added = jsontext.Object{first}
 		}
 		open.hasCall = true
-		word := w.wordOf(w.t.Calls, kept, c.ID)
+		word, isKind := findWord(w.t.Calls, kept, c.ID)
+		if !isKind {
+			kept = nil
+		}
 		plain := sayings{id: jsontext.AppendQuote(nil, c.ID), name: jsontext.AppendQuote(nil, c.Name), value: word.Form.write(ValueOrNil(c.Input), own)}
 		part := word.restore(plain, kept, added, func(sent []byte) bool { return word.Form.reads(sent, c.Input) })
 		switch {
@@ -182,16 +185,6 @@ func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 			open.calls = append(open.calls, part)
 		}
 	}
-}
-
-// wordOf returns the word of a call or a result. One that is known by its name
-// has no id.
-func (w *tableWriter) wordOf(words []Word, kept jsontext.Object, id string) *Word {
-	word := findWord(words, kept.String(keptKind))
-	if word.ID == "" && id != "" {
-		word = &words[0]
-	}
-	return word
 }
 
 // ForeignResult is a result that comes from another format.
@@ -208,7 +201,10 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 	if !own {
 		ofKind, _ = w.KeptOfCall(call)
 	}
-	word := w.wordOf(w.t.Results, ofKind, call.ID)
+	word, isKind := findWord(w.t.Results, ofKind, call.ID)
+	if !isKind {
+		kept = nil
+	}
 	sent := w.t.entryRole(TypeResult, "")
 	joined := word.Role == "" && w.isJoined(m, w.roleOf(kept, sent))
 	var more jsontext.Object
@@ -226,7 +222,7 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 		failed = jsontext.AppendQuote(nil, word.FailedIs)
 	}
 	id, name := jsontext.AppendQuote(nil, call.ID), jsontext.AppendQuote(nil, call.Name)
-	plain := sayings{id: id, name: name, value: value, failed: failed, more: more, byCall: true}
+	plain := sayings{id: id, name: name, value: value, failed: failed, more: more, isResult: true}
 	part := word.restore(plain, kept, OwnMembers(m, w.t.OwnOfResult), func(sent []byte) bool { return word.Form.reads(sent, m.Content()) })
 	if word.Role != "" {
 		w.end()

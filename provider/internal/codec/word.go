@@ -13,17 +13,17 @@ import (
 //
 // A call or a result keeps the difference of its part, and
 //
-//	kind    the Kind of the word
-//	as      the member with it, unless it is the first spelling
-//	Keeps   the difference of what is in the member, or of a part without one
-//	part    the difference of the part, where parts have no types
+//	kind  the Kind of the word
+//	as    the member with it, unless it is the first spelling
+//
+// The difference of the part of a result is in the member part, because its
+// message may keep that of an entry, too.
 type Word struct {
 	Kind   string   // "" for the first word of a table
 	Type   string   // of the part, where parts have types
 	Role   string   // of the entry, where results are entries
 	Member string   // of an entry that has this call besides the list of calls
 	In     []string // the member with the name and the value in each spelling; the first is written
-	Keeps  string
 
 	ID, Name, Value string
 	Failed          string // of a result, whether it is an error
@@ -144,10 +144,10 @@ func (p *TablePart) find(w *Word) (err error) {
 type sayings struct {
 	id, name, value, failed []byte
 	more                    jsontext.Object // where the value is
-	byCall                  bool            // the name may be that of the call
+	isResult                bool
 }
 
-// plain returns the plain part, and what is in its member.
+// plain returns the plain part, and what is in its last member.
 func (w *Word) plain(as string, says sayings) (part, inner jsontext.Object) {
 	part = make(jsontext.Object, 0, 5)
 	add := func(to *jsontext.Object, name string, value []byte) {
@@ -157,24 +157,21 @@ func (w *Word) plain(as string, says sayings) (part, inner jsontext.Object) {
 	}
 	to := &part
 	if w.In != nil {
-		inner = make(jsontext.Object, 0, 4)
+		inner = make(jsontext.Object, 0, 5)
 		to = &inner
 	}
 	ofID := to
 	if !w.inIn() {
 		ofID = &part
 	}
-	switch {
-	case w.Role != "":
+	if w.Role != "" {
 		add(&part, "role", jsontext.AppendQuote(nil, w.Role))
-	case w.Type != "" && w.In == nil:
+	}
+	if w.Type != "" {
 		add(&part, "type", jsontext.AppendQuote(nil, w.Type))
 	}
 	if !w.Optional || len(says.id) > len(`""`) {
 		add(ofID, w.ID, says.id)
-	}
-	if w.Type != "" && w.In != nil {
-		add(&part, "type", jsontext.AppendQuote(nil, w.Type))
 	}
 	if !w.Unsaid {
 		add(to, w.Name, says.name)
@@ -183,42 +180,37 @@ func (w *Word) plain(as string, says sayings) (part, inner jsontext.Object) {
 	add(to, w.Failed, says.failed)
 	*to = append(*to, says.more...)
 	if w.In != nil {
-		part = append(part, jsontext.Member{Name: as}) // whose value is not compared
+		part = append(part, jsontext.Member{Name: as})
 	}
 	return part, inner
 }
 
+// keepsInPart reports whether the difference is in the member part.
+func (w *Word) keepsInPart(isResult bool) bool { return isResult && w.Role == "" }
+
 // keep appends what is kept of a call or a result with this plain part.
-func (p *TablePart) keep(kept jsontext.Object, part, inner jsontext.Object) jsontext.Object {
+func (p *TablePart) keep(kept, plain, inner jsontext.Object) jsontext.Object {
 	w := p.word
-	set := func(name string, difference jsontext.Object) {
-		if name == "" {
-			kept = append(kept, difference...)
-		} else if difference != nil {
-			kept = kept.With(name, difference.JSON())
+	if w.In != nil {
+		plain[len(plain)-1].Value = p.Members.Get(p.As) // compared below
+	}
+	difference := Difference(p.Members, plain)
+	if w.In != nil {
+		if of := Difference(p.Inner, inner); of != nil {
+			difference = difference.With(inside, jsontext.Object{{Name: p.As, Value: of.JSON()}}.JSON())
 		}
 	}
-	if w.Kind != "" && p.Typ == TypeCall {
+	if w.Kind != "" {
 		kept = kept.WithString(keptKind, w.Kind)
 	}
-	if w.In == nil {
-		set(w.Keeps, Difference(p.Members, part))
-		if w.Kind != "" && p.Typ == TypeResult {
-			kept = kept.WithString(keptKind, w.Kind)
-		}
-		return kept
-	}
-	if p.As != w.In[0] {
+	if w.In != nil && p.As != w.In[0] {
 		kept = kept.WithString(keptAs, p.As)
 	}
-	part[len(part)-1].Value = p.Members.Get(p.As)
-	outer := Difference(p.Members, part)
-	if w.inIn() {
-		set(w.Keeps, Difference(p.Inner, inner))
-		set(keptPart, outer)
-	} else {
-		set("", outer)
-		set(w.Keeps, Difference(p.Inner, inner))
+	switch {
+	case !w.keepsInPart(p.Typ == TypeResult):
+		kept = append(kept, difference...)
+	case difference != nil:
+		kept = kept.With(keptPart, difference.JSON())
 	}
 	return kept
 }
@@ -232,77 +224,54 @@ func (w *Word) restore(plain sayings, kept, own jsontext.Object, says func(sent 
 		as = w.In[0]
 	}
 	part, inner := w.plain(as, plain)
-	ofPart, ofInner := kept, kept.Object(w.Keeps)
-	switch {
-	case w.In == nil && w.Keeps != "":
-		ofPart = ofInner
-	case w.In != nil && w.inIn():
-		ofPart = kept.Object(keptPart)
+	if w.In != nil {
+		part[len(part)-1].Value = inner.JSON()
 	}
-	p := w.restored(as, part, inner, More(ofPart, own), ofInner, nil)
-	if changed := p.changed(plain, says, ofPart, ofInner); changed != nil {
-		p = w.restored(as, part, inner, More(ofPart, own), ofInner, changed)
+	if w.keepsInPart(plain.isResult) {
+		kept = kept.Object(keptPart)
+	}
+	if len(kept)+len(own) == 0 {
+		return part.JSON()
+	}
+	kept = More(kept, own)
+	p := TablePart{Members: Restore(part, kept)}
+	_ = p.find(w) // it says nothing if it is not an object
+	if changed := p.changed(plain, says); changed != nil {
+		p.Members = Restore(part, kept, changed...)
 	}
 	return p.Members.JSON()
 }
 
-// restored returns the part with what was kept of it, except of the members that
-// have changed.
-func (w *Word) restored(as string, part, inner, ofPart, ofInner jsontext.Object, changed []string) TablePart {
-	p := TablePart{word: w, As: as, Members: part, Inner: inner}
-	if len(ofInner) > 0 {
-		p.Inner = Restore(inner, ofInner, changed...)
-	}
-	if w.In != nil {
-		part[len(part)-1].Value = p.Inner.JSON()
-		changed = append(changed, as)
-	}
-	if len(ofPart) > 0 {
-		p.Members = Restore(part, ofPart, changed...)
-	}
-	if w.In == nil {
-		p.Inner = p.Members
-	}
-	return p
-}
-
 // changed returns the members of which something else was kept than the message
 // says.
-func (p *TablePart) changed(plain sayings, says func(sent []byte) bool, kept ...jsontext.Object) (names []string) {
+func (p *TablePart) changed(plain sayings, says func(sent []byte) bool) (names []string) {
 	w := p.word
-	for _, of := range kept {
-		if len(of) == 0 {
-			continue
-		}
-		differs := func(name string) bool {
-			_, differs := SentMember(of, name)
-			return differs
-		}
-		if differs(w.ID) && !EqualJSON(p.id(), plain.id) {
-			names = append(names, w.ID)
-		}
-		ofCall := w.Unsaid || plain.byCall && string(p.name()) == `""`
-		if differs(w.Name) && !ofCall && !EqualJSON(p.name(), plain.name) {
-			names = append(names, w.Name)
-		}
-		if differs(w.Failed) && plain.failed != nil && !EqualJSON(p.Inner.Get(w.Failed), plain.failed) {
-			names = append(names, w.Failed)
-		}
-		if differs(w.Value) && !says(p.value()) {
-			names = append(names, w.Value)
-		}
+	if w.ID != "" && !EqualJSON(p.id(), plain.id) {
+		names = append(names, w.ID)
+	}
+	ofCall := w.Unsaid || plain.isResult && string(p.name()) == `""` // as the call has it
+	if w.Name != "" && !ofCall && !EqualJSON(p.name(), plain.name) {
+		names = append(names, w.Name)
+	}
+	if plain.failed != nil && !EqualJSON(p.Inner.Get(w.Failed), plain.failed) {
+		names = append(names, w.Failed)
+	}
+	if !says(p.value()) {
+		names = append(names, w.Value)
 	}
 	return names
 }
 
-// find returns the word of a kind, the first one for an unknown kind.
-func findWord(words []Word, kind string) *Word {
+// findWord returns the word of a call or a result that has an id and keeps its
+// kind. It returns the first word and false for a kind that has no ids.
+func findWord(words []Word, kept jsontext.Object, id string) (word *Word, isKind bool) {
+	kind := kept.String(keptKind)
 	for i := range words {
-		if words[i].Kind == kind {
-			return &words[i]
+		if words[i].Kind == kind && (words[i].ID != "" || id == "") {
+			return &words[i], true
 		}
 	}
-	return &words[0]
+	return &words[0], false
 }
 
 // read sets what a part of an untyped API is, if one of the words is in it. A

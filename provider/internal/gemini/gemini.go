@@ -30,11 +30,11 @@ var table = codec.Table{
 	Lone: true, Strict: true, Untyped: true,
 	Model: "model", User: "user", System: "user", NoRole: "user",
 	Calls: []codec.Word{{
-		In: []string{"functionCall", "function_call"}, Keeps: "block",
+		In: []string{"functionCall", "function_call"},
 		ID: "id", Optional: true, Name: "name", Value: "args", Form: codec.Form{Adopt: codec.InputObject},
 	}},
 	Results: []codec.Word{{
-		In: []string{"functionResponse", "function_response"}, Keeps: "block",
+		In: []string{"functionResponse", "function_response"},
 		ID: "id", Optional: true, Name: "name", Value: "response",
 	}},
 	ResultsApart: true,
