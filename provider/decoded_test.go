@@ -65,7 +65,7 @@ func TestMessagesOfDeepBodies(t *testing.T) {
 
 // A message of more than 256 calls is a limit error in requests and responses.
 func TestMessagesOfManyCalls(t *testing.T) {
-	for _, format := range []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini, parleyFormat} {
+	for _, format := range []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini, bedrockFormat} {
 		for n, fits := range map[int]bool{256: true, 257: false} {
 			calls := make([]state.ToolCall, n)
 			for i := range calls {
@@ -76,7 +76,7 @@ func TestMessagesOfManyCalls(t *testing.T) {
 			require.NoError(t, err)
 			_, inRequest := format.DecodeRequest(request)
 			inResponse := inRequest
-			if format != parleyFormat {
+			if format != bedrockFormat {
 				response, _, err := statetest.Response(format, "m", state.InferenceResult{Output: msgs})
 				require.NoError(t, err)
 				_, inResponse = format.DecodeResponse(response)

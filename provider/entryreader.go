@@ -17,26 +17,9 @@ const (
 	memberReasoning = "reasoning_content"
 )
 
-// entryCodec says what a format keeps of the entries that its codec reads.
-type entryCodec interface {
-	// comparePart returns what the codec gets for plain, which is what a message
-	// will say of p, and what the message keeps for that. It returns false for a
-	// part that is to be kept as a whole.
-	comparePart(role string, p, plain Part) (encoded Part, kept jsontext.Object, ok bool)
-
-	// compareEntry returns what the first message of an entry keeps of it. The
-	// codec gets plain for its messages.
-	compareEntry(e, plain Entry) jsontext.Object
-
-	// restorePart returns the part that a message says with what it has kept. own
-	// is false for a message of another origin. It returns false for a part that
-	// the codec cannot express.
-	restorePart(role string, plain Part, kept jsontext.Object, own bool) (Part, bool)
-}
-
 // entryReader makes the messages of an entry.
 type entryReader struct {
-	entryCodec
+	keeper
 	mark  string
 	d     *codec.Decoder
 	entry Entry
@@ -46,7 +29,6 @@ type entryReader struct {
 	named  int
 
 	oneResult bool // whether each result is an entry
-	always    bool // whether calls that begin an entry always say so
 }
 
 // said is what becomes one message.
@@ -56,15 +38,16 @@ type said struct {
 	calls   []codec.Call    // of a message with calls
 	result  Part            // of a result
 	kept    jsontext.Object // for the message
-	parts   []Part          // as the format will encode them
 }
 
+// decode adds the messages. An entry without parts is kept as its Extra.
 func (r *entryReader) decode() error {
 	if len(r.entry.Parts) == 0 {
-		if jsontext.Kind([]byte(r.entry.JSON)) != "object" {
-			return &fault.Error{Path: "$", Want: "an entry with parts or an object", Got: "neither"}
+		item := r.entry.Extra.json
+		if item == "" {
+			item = "{}"
 		}
-		return r.d.AddItem(r.entry.Role, "entry", []byte(r.entry.JSON))
+		return r.d.AddItem(r.entry.Role, "entry", []byte(item))
 	}
 	r.names, r.named = nil, 0
 	var buffer [3]said
@@ -78,7 +61,6 @@ func (r *entryReader) decode() error {
 		}
 		all = append(all, one)
 	}
-	kept := r.compare(all)
 	for i := range all {
 		one := &all[i]
 		switch {
@@ -88,8 +70,8 @@ func (r *entryReader) decode() error {
 			one.kept = one.kept.With("joined", []byte("false"))
 		}
 		if i == 0 {
-			if kept != nil {
-				one.kept = one.kept.With("entry", kept.JSON())
+			if extra := r.entry.Extra.json; extra != "" {
+				one.kept = one.kept.With("entry", jsontext.Object{{Name: keptExtra, Value: []byte(extra)}}.JSON())
 			}
 			r.d.SetMember(memberName, r.entry.Name)
 			r.d.SetMember(memberReasoning, r.entry.Reasoning)
@@ -104,23 +86,12 @@ func (r *entryReader) decode() error {
 	return nil
 }
 
-// compare returns what the first message keeps of the entry.
-func (r *entryReader) compare(all []said) jsontext.Object {
-	plain := Entry{Role: r.entry.Role}
-	if r.entry.JSON != "" { // otherwise nobody asks
-		for i := range all {
-			plain.Parts = append(plain.Parts, all[i].parts...)
-		}
-	}
-	return r.compareEntry(r.entry, plain)
-}
-
 // isApart reports whether a message that begins an entry must say so.
 func (r *entryReader) isApart(typ string) bool {
 	if typ == codec.TypeResult && r.oneResult {
 		return false
 	}
-	return r.always && typ == codec.TypeCall || r.d.WouldJoin(typ, r.entry.Role)
+	return typ == codec.TypeCall || r.d.WouldJoin(typ, r.entry.Role)
 }
 
 // endOfRun returns the index behind the parts that become one message with the
@@ -152,24 +123,17 @@ func (r *entryReader) read(run []Part) (said, error) {
 		one.calls = make([]codec.Call, 0, len(run))
 		for _, p := range run {
 			plain := Part{Kind: PartCall, ID: p.ID, Name: p.Name, Input: p.Input}
-			encoded, kept, _ := r.comparePart(r.entry.Role, p, plain)
-			one.calls = append(one.calls, codec.Call{ID: p.ID, Name: p.Name, Input: codec.ValueOrNil(p.Input), Kept: kept})
-			if r.entry.JSON != "" {
-				one.parts = append(one.parts, encoded)
-			}
+			one.calls = append(one.calls, codec.Call{ID: p.ID, Name: p.Name, Input: codec.ValueOrNil(p.Input), Kept: r.keep(p, plain)})
 		}
 	case codec.TypeResult:
 		return r.readResult(one, run[0])
 	case codec.TypeText:
 		if p := run[0]; len(run) == 1 && p.Kind == PartText && p.JSON == "" && p.Extra.IsEmpty() {
 			one.content = jsontext.AppendQuote(nil, p.Text)
-			if r.entry.JSON != "" {
-				one.parts = []Part{{Kind: PartText, Text: jsontext.Unquote(one.content)}}
-			}
 			return one, nil
 		}
 		var err error
-		one.content, one.parts, err = r.readParts(r.entry.Role, run)
+		one.content, err = r.readParts(run)
 		return one, err
 	}
 	return one, nil
@@ -184,21 +148,19 @@ func (r *entryReader) readResult(one said, p Part) (said, error) {
 	one.content = codec.ValueOrNil(p.Content)
 	if p.Parts != nil {
 		var err error
-		if one.content, plain.Parts, err = r.readParts(RoleTool, p.Parts); err != nil {
+		if one.content, err = r.readParts(p.Parts); err != nil {
 			return one, err
 		}
-		plain.Content = ""
 	} else if jsontext.Kind(one.content) == "array" {
 		one.kept = one.kept.With("data", []byte("true"))
 	}
-	encoded, kept, _ := r.comparePart(r.entry.Role, p, plain)
-	if kept != nil {
+	if kept := r.keep(p, plain); kept != nil {
 		one.kept = one.kept.With("part", kept.JSON())
 	}
 	if r.entry.Role != RoleTool {
 		one.kept = one.kept.WithString("role", r.entry.Role)
 	}
-	one.result, one.parts = plain, []Part{encoded}
+	one.result = plain
 	return one, nil
 }
 
@@ -218,33 +180,29 @@ func (r *entryReader) callName(id string) string {
 	return r.d.CallName(id)
 }
 
-// readParts returns the content of a message with parts, and the parts as the
-// format will encode them.
-func (r *entryReader) readParts(role string, parts []Part) (content []byte, encoded []Part, err error) {
+// readParts returns the content of a message with parts.
+func (r *entryReader) readParts(parts []Part) (content []byte, err error) {
 	elements := make([][]byte, len(parts))
-	encoded = make([]Part, len(parts))
 	for i, p := range parts {
 		neutral := neutralPart(p)
 		plain := partOf(readPart(neutral))
 		if p.Kind == PartThinking {
 			plain = Part{Kind: PartThinking, Text: p.Text}
 		}
-		one, kept, ok := r.comparePart(role, p, plain)
+		kept := r.keep(p, plain)
 		switch {
-		case neutral == nil || plain.Kind == PartOther || !ok:
+		case neutral == nil || plain.Kind == PartOther:
 			if p.JSON == "" {
-				return nil, nil, &fault.Error{Path: jsontext.Index("$.parts", i), Want: "JSON, or a part that the codec can encode", Got: "neither"}
+				return nil, &fault.Error{Path: jsontext.Index("$.parts", i), Want: "JSON, or a part that the codec can encode", Got: "neither"}
 			}
-			one = Part{Kind: PartOther, Name: otherName(p), JSON: p.JSON}
 			item := jsontext.Object{}.With(origin.Item, []byte(p.JSON))
-			neutral = codec.TypedObject(one.Name).With(r.mark, item.JSON())
+			neutral = codec.TypedObject(otherName(p)).With(r.mark, item.JSON())
 		case kept != nil:
 			neutral = neutral.With(r.mark, kept.JSON())
 		}
-		encoded[i] = one
 		elements[i] = neutral.JSON()
 	}
-	return jsontext.Array(elements), encoded, nil
+	return jsontext.Array(elements), nil
 }
 
 // otherName returns the type of a part that only its format can express. It is

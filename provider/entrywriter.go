@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"strings"
-
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
@@ -10,13 +8,13 @@ import (
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
-// entryWriter makes entries of messages, for a codec.
+// entryWriter makes entries of messages, for a [MessageCodec].
 type entryWriter struct {
-	entryCodec
+	keeper
 	*codec.Encoder
-	members   []string // of a message that an entry has, nil if it has no more than parts
+	members   []string // of a message that an entry has
 	oneResult bool     // whether each result is an entry
-	fileNames bool     // whether the name of a file is written without JSON
+	fileNames bool     // whether the name of a file is written
 
 	emit   func(e *writtenEntry) // is given each entry, for the duration of the call
 	entry  writtenEntry
@@ -47,6 +45,13 @@ func (w *entryWriter) end() {
 	}
 }
 
+// omit reports the messages of an entry that the codec cannot express.
+func (w *writtenEntry) omit(e *codec.Encoder) {
+	for _, i := range w.from {
+		e.Omit(i, "message of role "+w.Role)
+	}
+}
+
 // begin begins an entry.
 func (w *entryWriter) begin(i int, e Entry, kept jsontext.Object) {
 	w.end()
@@ -59,7 +64,10 @@ func (w *entryWriter) add(i int, m state.Message) {
 	switch m := m.(type) {
 	case state.UnknownMessage:
 		if item, _, ok := w.KeptItem(i, m); ok {
-			w.begin(i, Entry{Role: m.Role(), JSON: state.JSON(item)}, nil)
+			if string(item) == "{}" {
+				item = nil
+			}
+			w.begin(i, Entry{Role: m.Role(), Extra: Extra{json: state.JSON(item)}}, nil)
 			w.end()
 		}
 	case state.TextMessage:
@@ -77,7 +85,7 @@ func (w *entryWriter) add(i int, m state.Message) {
 		parts := make([]Part, 0, len(calls))
 		for _, c := range calls {
 			kept, ownCall := w.KeptOfCall(c)
-			p, _ := w.restorePart(role, Part{Kind: PartCall, ID: c.ID, Name: c.Name, Input: c.Input}, kept, own || ownCall)
+			p, _ := w.restore(role, Part{Kind: PartCall, ID: c.ID, Name: c.Name, Input: c.Input}, kept, own || ownCall)
 			parts = append(parts, p)
 		}
 		w.join(i, m, role, kept, parts)
@@ -86,7 +94,7 @@ func (w *entryWriter) add(i int, m state.Message) {
 		if jsontext.Kind(kept.Get("role")) == "string" {
 			role = kept.String("role")
 		}
-		p, _ := w.restorePart(role, w.result(i, m, kept, own), kept.Object("part"), own)
+		p, _ := w.restore(role, w.result(i, m, kept, own), kept.Object("part"), own)
 		w.join(i, m, role, kept, []Part{p})
 	}
 }
@@ -98,9 +106,8 @@ func (w *entryWriter) join(i int, m state.Message, role string, kept jsontext.Ob
 	} else {
 		w.entry.from, w.entry.Parts = append(w.entry.from, i), append(w.entry.Parts, parts...)
 	}
-	if w.before = m; w.members != nil {
-		w.setMembers(i, m, &w.entry)
-	}
+	w.before = m
+	w.setMembers(i, m, &w.entry)
 }
 
 // setMembers sets what an entry says besides its parts.
@@ -173,7 +180,7 @@ func (w *entryWriter) encodeParts(i int, m state.Message, role string, content [
 		}
 		ok := part.Kind != PartOther
 		if ok {
-			part, ok = w.restorePart(role, part, kept, own)
+			part, ok = w.restore(role, part, kept, own)
 		}
 		if !ok {
 			omitted = append(omitted, p)
@@ -181,7 +188,7 @@ func (w *entryWriter) encodeParts(i int, m state.Message, role string, content [
 		}
 		parts = append(parts, part)
 		var written []string
-		if p.Name != "" && (w.fileNames || strings.Contains(string(part.JSON), strings.Trim(string(state.JSONText(p.Name)), `"`))) {
+		if p.Name != "" && w.fileNames {
 			written = append(written, p.NameAt)
 		}
 		w.OmitRest(i, p, written...)

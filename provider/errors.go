@@ -95,8 +95,8 @@ func (f *Format) wrapError(err error) error {
 	if errors.As(err, &failure) {
 		return &ResponseError{f.name, failure.Code, failure.Message}
 	}
-	if _, ok := f.codec.(foreign); ok && err != nil {
-		return f.foreignError(err)
+	if _, ok := f.codec.(*foreign); ok && err != nil {
+		return f.ownError(err)
 	}
 	return err
 }

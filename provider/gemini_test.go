@@ -32,15 +32,15 @@ func TestGeminiContents(t *testing.T) {
 			`{"type":"text","role":"assistant","content":[{"text":"hm","thought":true},{"type":"text","text":"a","thoughtSignature":"cw=="},{"text":null},{"inline_data":{"mime_type":"image/png","data":"aQ=="}},{"new":1}],"gemini":{}}`}},
 		{"text and calls", `[{"role":"model","parts":[{"text":"I look"},{"functionCall":{"name":"f","args":{"n":1.0}},"thoughtSignature":"cw=="},{"functionCall":{"id":"","name":"g"}}]}]`, []string{
 			`{"type":"text","role":"assistant","content":"I look"}`,
-			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":{"n":1.0},"gemini":{"part":{"more":{"thoughtSignature":"cw=="}}}},{"type":"tool","id":"","name":"g","gemini":{"block":{"more":{"id":""}}}}],"gemini":{"joined":true}}`}},
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":{"n":1.0},"gemini":{"more":{"thoughtSignature":"cw=="}}},{"type":"tool","id":"","name":"g","gemini":{"in":{"functionCall":{"more":{"id":""}}}}}],"gemini":{"joined":true}}`}},
 		{"calls in another content", `[{"role":"model","parts":[{"text":"I look"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":null}}]}]`, []string{
 			`{"type":"text","role":"assistant","content":"I look"}`,
 			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":null}],"gemini":{"joined":false}}`}},
 		{"snake case", `[{"role":"model","parts":[{"function_call":{"name":"f","id":"1","args":{}},"thought_signature":"cw=="}]},{"role":"user","parts":[{"function_response":{"name":"f","id":"1","response":{"output":1}}}]}]`, []string{
-			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f","input":{},"gemini":{"as":"function_call","part":{"more":{"thought_signature":"cw=="}}}}],"gemini":{}}`,
+			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f","input":{},"gemini":{"as":"function_call","more":{"thought_signature":"cw=="}}}],"gemini":{}}`,
 			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"1","name":"f"},"content":{"output":1},"gemini":{"as":"function_response"}}`}},
 		{"results", `[{"role":"function","parts":[{"functionResponse":{"name":"f","response":{"a":1},"parts":[{"fileData":{"fileUri":"u"}}]}},{"functionResponse":{"name":"g"},"x":1},{"text":"go on"}]},{"role":"user","parts":[{"functionResponse":{"name":"h","response":null}}]}]`, []string{
-			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"f"},"content":{"a":1},"gemini":{"more":{"role":"function"},"block":{"more":{"parts":[{"fileData":{"fileUri":"u"}}]}}}}`,
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"f"},"content":{"a":1},"gemini":{"more":{"role":"function"},"part":{"in":{"functionResponse":{"more":{"parts":[{"fileData":{"fileUri":"u"}}]}}}}}}`,
 			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"g"},"gemini":{"joined":true,"part":{"more":{"x":1}}}}`,
 			`{"type":"text","role":"function","content":"go on","gemini":{"joined":true}}`,
 			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"h"},"content":null,"gemini":{}}`}},
@@ -60,7 +60,7 @@ func TestGeminiContents(t *testing.T) {
 			`{"type":"text","role":"assistant","content":[{"type":"text","functionCall":null,"text":"a"},{"toolCall":{"id":"1"}}],"gemini":{}}`}},
 		{"the name of the result is that of the call", `[{"role":"model","parts":[{"functionCall":{"id":"1","name":"f"}}]},{"role":"user","parts":[{"functionResponse":{"id":"1","response":{}}}]}]`, []string{
 			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f"}],"gemini":{}}`,
-			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"1","name":"f"},"content":{},"gemini":{"block":{"without":["name"]}}}`}},
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"1","name":"f"},"content":{},"gemini":{"part":{"in":{"functionResponse":{"without":["name"]}}}}}`}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

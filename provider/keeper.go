@@ -21,13 +21,12 @@ const (
 // kinds are the names of the kinds of media.
 var kinds = map[PartKind]string{PartImage: "image", PartAudio: "audio", PartFile: "file"}
 
-// keeper is the entryCodec of a MessageFormat. A message keeps the Extra of the
-// entry, of a call and of a part, and what of a part its own words do not say. It
-// is the Carries of the codec.
+// keeper is the Carries of a codec. A message keeps the Extra of the entry, of a
+// call and of a part, and what of a part its own words do not say.
 type keeper func(role string, p Part) bool
 
-func (k keeper) comparePart(role string, p, plain Part) (Part, jsontext.Object, bool) {
-	var kept jsontext.Object
+// keep returns what a message keeps of a part of which it says plain.
+func (k keeper) keep(p, plain Part) (kept jsontext.Object) {
 	if p.Extra.json != "" {
 		kept = kept.With(keptExtra, []byte(p.Extra.json))
 	}
@@ -52,17 +51,13 @@ func (k keeper) comparePart(role string, p, plain Part) (Part, jsontext.Object, 
 		}
 		keep(keptName, p.Name, plain.Name)
 	}
-	return p, kept, true
-}
-
-func (k keeper) compareEntry(e, _ Entry) (kept jsontext.Object) {
-	if e.Extra.json != "" {
-		kept = kept.With(keptExtra, []byte(e.Extra.json))
-	}
 	return kept
 }
 
-func (k keeper) restorePart(role string, plain Part, kept jsontext.Object, own bool) (Part, bool) {
+// restore returns the part that a message says with what it has kept. own is
+// false for a message of another origin. It returns false for a part that the
+// codec cannot express.
+func (k keeper) restore(role string, plain Part, kept jsontext.Object, own bool) (Part, bool) {
 	plain.Extra.json = state.JSON(kept.Get(keptExtra))
 	switch plain.Kind {
 	case PartCall:
@@ -103,11 +98,6 @@ type settler struct{ jsontext.Checker }
 func (s *settler) settleEntry(e *Entry) (err error) {
 	if e.Extra, err = e.Extra.settle(&s.Checker); err != nil {
 		return err
-	}
-	if len(e.Parts) == 0 {
-		if e.JSON = e.Extra.json; e.JSON == "" {
-			e.JSON = "{}"
-		}
 	}
 	return s.settleParts(e.Parts, "$.parts")
 }

@@ -102,7 +102,7 @@ func (f *MessageFormat[M]) String() string { return f.name }
 // An error is an [Error] whose path begins with the index of the message.
 func (f *MessageFormat[M]) Decode(msgs ...M) ([]state.Message, error) {
 	d := codec.NewDecoder(f.mark)
-	r := entryReader{entryCodec: keeper(f.codec.Carries), mark: f.mark, d: d, oneResult: f.codec.OneResult, always: true}
+	r := entryReader{keeper: f.codec.Carries, mark: f.mark, d: d, oneResult: f.codec.OneResult}
 	var s settler
 	for i, m := range msgs {
 		var err error
@@ -149,16 +149,13 @@ func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error
 		}
 		return members
 	})
-	w := entryWriter{entryCodec: keeper(f.codec.Carries), Encoder: e, members: members, oneResult: f.codec.OneResult, fileNames: f.codec.FileNames}
+	w := entryWriter{keeper: f.codec.Carries, Encoder: e, members: members, oneResult: f.codec.OneResult, fileNames: f.codec.FileNames}
 	made := make([]M, 0, len(msgs))
 	var failed error
 	w.emit = func(written *writtenEntry) {
 		if len(written.Parts) > 0 {
 			written.Extra.json = state.JSON(written.kept.Object("entry").Get(keptExtra))
-		} else if written.JSON != "{}" {
-			written.Extra.json = written.JSON
 		}
-		written.JSON = ""
 		own, err := f.encode(written.Entry)
 		switch {
 		case failed != nil:
@@ -233,7 +230,7 @@ func (f *MessageFormat[M]) KeepTokens(max int, count func(M) int) func([]M) []M 
 
 // wrapError returns the error of a message.
 func (f *MessageFormat[M]) wrapError(i int, err error) error {
-	err = (&Format{name: f.name, codec: foreign{}}).wrapError(err)
+	err = (&Format{name: f.name, codec: &foreign{}}).wrapError(err)
 	var wrong *Error
 	if errors.As(err, &wrong) {
 		wrong.Path = jsontext.Index("$", i) + strings.TrimPrefix(wrong.Path, "$")

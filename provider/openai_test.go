@@ -56,7 +56,7 @@ func TestOpenAIEntries(t *testing.T) {
 			`{"type":"text","role":"assistant","content":null,"openai":{}}`,
 			`{"type":"text","role":"assistant"}`}},
 		{"content that a server has parsed (Cloudflare)", []string{`{"role":"assistant","content":{"a":1.0,"b":"\"<x>"},"n":1}`}, []string{
-			`{"type":"text","role":"assistant","content":"{\"a\":1.0,\"b\":\"\\\"<x>\"}","openai":{"more":{"n":1},"parsed":true}}`}},
+			`{"type":"text","role":"assistant","content":"{\"a\":1.0,\"b\":\"\\\"<x>\"}","openai":{"more":{"content":{"a":1.0,"b":"\"<x>"},"n":1}}}`}},
 		{"a refusal", []string{`{"role":"assistant","content":null,"refusal":"no"}`}, []string{
 			`{"type":"text","role":"assistant","content":null,"openai":{"more":{"refusal":"no"}}}`}},
 		{"unknown members, numbers as spelled", []string{`{"role":"assistant","content":"a","reasoning_details":[{"signature":"Ev+/="}],"cost":-0.0,"seed":14836394043272784000,"name":null}`}, []string{
@@ -103,34 +103,34 @@ func TestOpenAIEntries(t *testing.T) {
 		{"calls without type, id, name; unknown members", []string{`{"role":"assistant","content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{\"a\":1.0}"}},{"index":0,"type":"function","function":{"arguments":"{}","strict":true}},{"id":null,"type":"function","function":{"name":null,"arguments":"{}"},"extra_content":{"google":{"thought_signature":"s"}}}]}`}, []string{
 			`{"type":"tool_call","role":"assistant","tools":[` +
 				`{"type":"tool","id":"1","name":"f","input":{"a":1.0},"openai":{"without":["type"]}},` +
-				`{"type":"tool","id":"","name":"","input":{},"openai":{"more":{"index":0},"without":["id"],"function":{"more":{"strict":true},"without":["name"]}}},` +
-				`{"type":"tool","id":"","name":"","input":{},"openai":{"more":{"id":null,"extra_content":{"google":{"thought_signature":"s"}}},"function":{"more":{"name":null}}}}],"openai":{}}`}},
+				`{"type":"tool","id":"","name":"","input":{},"openai":{"more":{"index":0},"without":["id"],"in":{"function":{"more":{"strict":true},"without":["name"]}}}},` +
+				`{"type":"tool","id":"","name":"","input":{},"openai":{"more":{"id":null,"extra_content":{"google":{"thought_signature":"s"}}},"in":{"function":{"more":{"name":null}}}}}],"openai":{}}`}},
 		{"spellings of arguments", []string{`{"role":"assistant","content":null,"tool_calls":[` +
 			`{"id":"1","type":"function","function":{"name":"f","arguments":"{\"city\": \"P\"}"}},{"id":"2","type":"function","function":{"name":"f","arguments":""}},{"id":"3","type":"function","function":{"name":"f"}},` +
 			`{"id":"4","type":"function","function":{"name":"f","arguments":{"a":1}}},{"id":"5","type":"function","function":{"name":"f","arguments":"[1"}},{"id":"6","type":"function","function":{"name":"f","arguments":null}},` +
 			`{"id":"7","type":"function","function":{"name":"f","arguments":"1.0"}},{"id":"8","type":"function","function":{"name":"f","arguments":7}},{"id":"9","type":"function","function":{"name":"f","arguments":"null"}}]}`}, []string{
 			`{"type":"tool_call","role":"assistant","tools":[` +
-				`{"type":"tool","id":"1","name":"f","input":{"city":"P"},"openai":{"function":{"more":{"arguments":"{\"city\": \"P\"}"}}}},` +
-				`{"type":"tool","id":"2","name":"f","openai":{"function":{"more":{"arguments":""}}}},` +
-				`{"type":"tool","id":"3","name":"f","openai":{"function":{"without":["arguments"]}}},` +
-				`{"type":"tool","id":"4","name":"f","input":{"a":1},"openai":{"function":{"more":{"arguments":{"a":1}}}}},` +
+				`{"type":"tool","id":"1","name":"f","input":{"city":"P"},"openai":{"in":{"function":{"more":{"arguments":"{\"city\": \"P\"}"}}}}},` +
+				`{"type":"tool","id":"2","name":"f","openai":{"in":{"function":{"more":{"arguments":""}}}}},` +
+				`{"type":"tool","id":"3","name":"f","openai":{"in":{"function":{"without":["arguments"]}}}},` +
+				`{"type":"tool","id":"4","name":"f","input":{"a":1},"openai":{"in":{"function":{"more":{"arguments":{"a":1}}}}}},` +
 				`{"type":"tool","id":"5","name":"f","input":"[1"},` +
-				`{"type":"tool","id":"6","name":"f","openai":{"function":{"more":{"arguments":null}}}},` +
+				`{"type":"tool","id":"6","name":"f","openai":{"in":{"function":{"more":{"arguments":null}}}}},` +
 				`{"type":"tool","id":"7","name":"f","input":"1.0"},` +
-				`{"type":"tool","id":"8","name":"f","input":7,"openai":{"function":{"more":{"arguments":7}}}},{"type":"tool","id":"9","name":"f","openai":{"function":{"more":{"arguments":"null"}}}}],"openai":{}}`}},
+				`{"type":"tool","id":"8","name":"f","input":7,"openai":{"in":{"function":{"more":{"arguments":7}}}}},{"type":"tool","id":"9","name":"f","openai":{"in":{"function":{"more":{"arguments":"null"}}}}}],"openai":{}}`}},
 		{"calls of custom tools", []string{`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"custom","custom":{"name":"g","input":"{\"x\" :1}"}},{"id":"2","type":"custom","custom":{"name":"g"}},{"id":"3","type":"custom","custom":{"name":"g","input":{"x":1}},"function":null}]}`}, []string{
 			`{"type":"tool_call","role":"assistant","tools":[` +
 				`{"type":"tool","id":"1","name":"g","input":"{\"x\" :1}","openai":{"kind":"custom"}},` +
-				`{"type":"tool","id":"2","name":"g","openai":{"kind":"custom","function":{"without":["input"]}}},` +
-				`{"type":"tool","id":"3","name":"g","input":{"x":1},"openai":{"kind":"custom","more":{"function":null},"function":{"more":{"input":{"x":1}}}}}],"openai":{}}`}},
+				`{"type":"tool","id":"2","name":"g","openai":{"kind":"custom","in":{"custom":{"without":["input"]}}}},` +
+				`{"type":"tool","id":"3","name":"g","input":{"x":1},"openai":{"kind":"custom","more":{"function":null},"in":{"custom":{"more":{"input":{"x":1}}}}}}],"openai":{}}`}},
 		{"a zero value of the other kind", []string{`{"role":"assistant","content":null,"tool_calls":[{"custom":{"input":"","name":""},"function":{"arguments":"{}","name":"f"},"id":"1","type":"function"}]}`}, []string{
 			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":"f","input":{},"openai":{"more":{"custom":{"input":"","name":""}}}}],"openai":{}}`}},
 		{"before there were tools", []string{`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"a\":1.0}"}}`, `{"role":"function","name":"f","content":"r"}`, `{"role":"function","tool_call_id":"1","name":"g","content":null}`}, []string{
 			`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","input":{"a":1.0},"openai":{"kind":"function_call"}}],"openai":{}}`,
 			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"f"},"content":"r","openai":{"kind":"function_call"}}`,
-			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"g"},"content":null,"openai":{"more":{"tool_call_id":"1"},"kind":"function_call"}}`}},
+			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"","name":"g"},"content":null,"openai":{"kind":"function_call","more":{"tool_call_id":"1"}}}`}},
 		{"both kinds of calls", []string{`{"role":"assistant","content":"a","tool_calls":[` + call + `],"function_call":{"name":"g","arguments":""}}`}, []string{calledText,
-			`{"type":"tool_call","role":"assistant","tools":[` + tool + `,{"type":"tool","id":"","name":"g","openai":{"kind":"function_call","function":{"more":{"arguments":""}}}}],"openai":{}}`}},
+			`{"type":"tool_call","role":"assistant","tools":[` + tool + `,{"type":"tool","id":"","name":"g","openai":{"kind":"function_call","more":{"arguments":""}}}],"openai":{}}`}},
 
 		{"results", []string{calls, `{"role":"tool","tool_call_id":"1","content":"299.0"}`, `{"role":"tool","tool_call_id":"2","name":"g","content":""}`}, []string{callsMsg,
 			`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"1","name":"f"},"content":"299.0","openai":{}}`,
@@ -186,7 +186,7 @@ func TestOpenAIChangedMessages(t *testing.T) {
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":2}"}}]}`},
 		{"an id where there was none", `{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{ }"}}`,
 			change(`"id":""`, `"id":"1"`),
-			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{ }"}}]}`},
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}`},
 		{"an id in the result of that", `{"role":"function","name":"f","content":"r"}`,
 			change(`"id":""`, `"id":"1"`),
 			`{"role":"tool","tool_call_id":"1","content":"r"}`},

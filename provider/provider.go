@@ -37,11 +37,11 @@
 //
 // # Other formats
 //
-// [New] makes a format of a [Codec], for an API that this package does not know.
+// [New] makes a format of a [Table], for an API that this package does not know.
 // Messages of such a format keep the rest of an entry in a member named
 // "format:" and the name of the format. Their parts are in the words of the Model
 // Context Protocol and of Chat Completions, so that every format reads them,
-// also in a program that does not have the codec.
+// also in a program that does not have the table.
 //
 // # Validity
 //
@@ -70,13 +70,13 @@ import (
 // The formats of model providers.
 var (
 	// OpenAI is the format of Chat Completions, which many providers offer.
-	OpenAI = &Format{"OpenAI", origin.OpenAI, transcript.OpenAI, chat.Format{}}
+	OpenAI = &Format{"OpenAI", origin.OpenAI, transcript.OpenAI, chat.New()}
 	// OpenAIResponses is the format of the Responses API.
 	OpenAIResponses = &Format{"OpenAIResponses", origin.OpenAIResponses, transcript.OpenAIResponses, responses.Format{}}
 	// Anthropic is the format of the Messages API.
-	Anthropic = &Format{"Anthropic", origin.Anthropic, transcript.Anthropic, anthropic.Format{}}
+	Anthropic = &Format{"Anthropic", origin.Anthropic, transcript.Anthropic, anthropic.New()}
 	// Gemini is the format of generateContent and streamGenerateContent.
-	Gemini = &Format{"Gemini", origin.Gemini, transcript.Gemini, gemini.Format{}}
+	Gemini = &Format{"Gemini", origin.Gemini, transcript.Gemini, gemini.New()}
 )
 
 // partReaders read a part of a message, in the notation of each format. Those of

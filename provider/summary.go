@@ -13,7 +13,7 @@ import (
 // Summary is what a response says of itself and its cost, whose counts mean the
 // same for all providers.
 type Summary struct {
-	Format     *Format // nil for a [Codec], which is of one format
+	Format     *Format // nil for a [Table], which is of one format
 	Model      string  // as the response names it
 	ID         string
 	StopReason string // "stop", "tool", or the provider's word; empty if it is not known

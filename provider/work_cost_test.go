@@ -66,14 +66,16 @@ var requestsWithMany = map[*provider.Format]map[string]string{
 		"blob":     `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"AAAA",MEMBERS}}]}]}`,
 		"tool":     `{"contents":[],"tools":[{"functionDeclarations":[{"name":"f",MEMBERS}],MEMBERS}]}`,
 	},
-	parleyFormat: {
-		"turn":     `{"turns":[{"by":"bot","says":"a",MEMBERS}]}`,
-		"use":      `{"turns":[{"by":"bot","uses":[{"key":"u1","tool":"add","with":[2,3],MEMBERS}]}]}`,
-		"settings": `{"turns":[],MEMBERS}`,
+	bedrockFormat: {
+		"message":  `{"messages":[{"role":"assistant","content":[{"text":"a"}],MEMBERS}]}`,
+		"block":    `{"messages":[{"role":"user","content":[{"text":"a",MEMBERS},{"image":{"format":"png","source":{"bytes":"aGk=",MEMBERS},MEMBERS},MEMBERS},{MEMBERS}]}]}`,
+		"use":      `{"messages":[{"role":"assistant","content":[{"toolUse":{"toolUseId":"u1","name":"add","input":{},MEMBERS},MEMBERS}]}]}`,
+		"result":   `{"messages":[{"role":"user","content":[{"toolResult":{"toolUseId":"u1","content":[{"text":"a",MEMBERS}],MEMBERS},MEMBERS}]}]}`,
+		"settings": `{"messages":[],MEMBERS}`,
 	},
 }
 
-var parleyFormat = provider.New("Parley", transcript.Profile{}, parley{})
+var bedrockFormat = provider.New("bedrock", transcript.Profile{}, bedrock)
 
 // manyMembers returns a body with n members in place of MEMBERS.
 func manyMembers(body string, n int) []byte {
@@ -87,7 +89,7 @@ func manyMembers(body string, n int) []byte {
 // encodeForAll encodes a conversation for each format, twice as it would be
 // after a request and an answer.
 func encodeForAll(t *testing.T, r provider.Request) {
-	for _, to := range []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini, parleyFormat} {
+	for _, to := range []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini, bedrockFormat} {
 		r.Settings = ""
 		_, _, err := to.EncodeRequest(r)
 		require.NoError(t, err)

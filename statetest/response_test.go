@@ -91,8 +91,8 @@ func TestResponseRefuses(t *testing.T) {
 			require.Error(t, err, f)
 		}
 	}
-	_, _, err := statetest.Response(provider.New("Parley", provider.OpenAI.Profile(), nil), "m", state.InferenceResult{})
-	require.EqualError(t, err, "statetest: the responses of Parley are not known")
+	_, _, err := statetest.Response(provider.New("bedrock", provider.OpenAI.Profile(), provider.Table{}), "m", state.InferenceResult{})
+	require.EqualError(t, err, "statetest: the responses of bedrock are not known")
 }
 
 // A response of calls has no content that the messages do not have.

@@ -247,8 +247,8 @@ func TestCheckWordsOfOpenAI(t *testing.T) {
 		{"what the user says, of the assistant", transcript.OpenAIResponses, []string{user, text("assistant", "input_text", items)}, "1:content"},
 		{"an image of Chat Completions", transcript.OpenAIResponses, []string{text("user", "image_url", items)}, "0:content"},
 		{"its own", transcript.OpenAIResponses, []string{text("user", "text", items)}, ""},
-		{"an object", transcript.OpenAI, call(`,"openai":{"function":{"more":{"arguments":{"a":1},"x":1}}}`), "1:arguments"},
-		{"another spelling", transcript.OpenAI, call(`,"openai":{"function":{"more":{"arguments":"{ \"a\":1}"}}}`), ""},
+		{"an object", transcript.OpenAI, call(`,"openai":{"in":{"function":{"more":{"arguments":{"a":1},"x":1}}}}`), "1:arguments"},
+		{"another spelling", transcript.OpenAI, call(`,"openai":{"in":{"function":{"more":{"arguments":"{ \"a\":1}"}}}}`), ""},
 		{"an object from the other API", transcript.OpenAI, call(`,"openai_responses":{"more":{"arguments":{"a":1}}}`), ""},
 		{"an object in an item", transcript.OpenAIResponses, call(`,"openai_responses":{"more":{"arguments":{"a":1}}}`), "1:arguments"},
 	} {

@@ -62,7 +62,7 @@ func TestTheRoleOfAResultDoesNotMatter(t *testing.T) {
 }
 
 func TestPendingReturnsTheWholeCall(t *testing.T) {
-	call := state.ToolCall{ID: "1", Name: "f", Input: `{"n":1.0}`, Extra: `{"type":"tool","gemini":{"part":{}}}`}
+	call := state.ToolCall{ID: "1", Name: "f", Input: `{"n":1.0}`, Extra: `{"type":"tool","gemini":{"more":{}}}`}
 	require.Equal(t, transcript.Pending([]state.Message{nil, state.TextMessage{}, state.ToolCalls(call)}),
 		state.ToolCallMessage(state.ToolCalls(call)).Calls())
 }

@@ -111,7 +111,7 @@ func (w *breakpointWalk) inMessage(m state.Message) jsontext.Object {
 	}
 	members = w.inEach(members, "content", func(part jsontext.Object) jsontext.Object { return w.in(part) })
 	if _, ok := m.(state.ToolResultMessage); ok {
-		members = w.in(w.in(members), origin.Anthropic, "block", "more")
+		members = w.in(w.in(members), origin.Anthropic, "part", "more")
 	}
 	return members
 }

@@ -23,8 +23,8 @@ func findArguments(c *checker) {
 		}
 		extra, _ := jsontext.Members([]byte(call.Extra)) // checked when the message was made
 		kept := extra.Object(c.format)
-		if c.Format == origin.OpenAI {
-			kept = kept.Object("function")
+		if function := kept.Object("in").Object("function"); function != nil {
+			kept = function
 		}
 		switch jsontext.Kind(kept.Object("more").Get("arguments")) {
 		case "object", "array", "number", "bool":
@@ -41,9 +41,10 @@ func (r *repairer) repairArguments() {
 		for i, text := range calls {
 			call, _ := jsontext.Members(text) // checked when the message was made
 			kept := call.Object(r.format)
-			switch function := kept.Object("function"); {
-			case r.format == origin.OpenAI && function != nil:
-				kept = kept.With("function", withoutMore(function, "arguments").JSON())
+			in := kept.Object("in")
+			switch function := in.Object("function"); {
+			case function != nil:
+				kept = kept.With("in", in.With("function", withoutMore(function, "arguments").JSON()).JSON())
 			case kept != nil:
 				kept = withoutMore(kept, "arguments")
 			default:

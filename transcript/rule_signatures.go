@@ -41,7 +41,7 @@ func findUnsigned(c *checker) {
 // isSigned reports whether a call of Gemini has a signature.
 func isSigned(call state.ToolCall) bool {
 	extra, _ := jsontext.Members([]byte(call.Extra)) // none if Extra is empty
-	more := extra.Object(origin.Gemini).Object("part").Object("more")
+	more := extra.Object(origin.Gemini).Object("more")
 	return more.String("thoughtSignature") != "" || more.String("thought_signature") != ""
 }
 
@@ -52,9 +52,8 @@ func (r *repairer) repairSignatures() {
 		calls := callTexts(m)
 		call, _ := jsontext.Members(calls[0]) // checked when the message was made
 		kept := call.Object(origin.Gemini)
-		part := kept.Object("part")
-		more := part.Object("more").Without("thought_signature").WithString("thoughtSignature", origin.NoSignature)
-		calls[0] = call.With(origin.Gemini, kept.With("part", part.With("more", more.JSON()).JSON()).JSON()).JSON()
+		more := kept.Object("more").Without("thought_signature").WithString("thoughtSignature", origin.NoSignature)
+		calls[0] = call.With(origin.Gemini, kept.With("more", more.JSON()).JSON()).JSON()
 		r.reportChange(refused.entry, ruleSignature, "with the signature that stands for none: "+describeCall(m.Calls()[0]))
 		refused.replaceMessage(origin.WithMember(m, "tools", jsontext.Array(calls)))
 	}

@@ -15,7 +15,7 @@ func TestThoughtSignatures(t *testing.T) {
 		var tools []string
 		for i, k := range kept {
 			if k != "" {
-				k = `,"gemini":{"part":{"more":{` + k + `}}}`
+				k = `,"gemini":{"more":{` + k + `}}`
 			}
 			tools = append(tools, `{"name":"f`+strings.Repeat("f", i)+`"`+k+`}`)
 		}
@@ -65,7 +65,7 @@ func TestBreakpoints(t *testing.T) {
 		return `{"type":"text","role":"user","content":[` + strings.Join(parts, ",") + `],"anthropic":{}}`
 	}
 	const call = `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","anthropic":{"more":{` + mark + `}}}],"anthropic":{}}`
-	const result = `{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":[{"type":"text","text":"c",` + mark + `}],"anthropic":{"block":{"more":{` + mark + `}}}}`
+	const result = `{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":[{"type":"text","text":"c",` + mark + `}],"anthropic":{"part":{"more":{` + mark + `}}}}`
 	for _, row := range []struct {
 		name string
 		msgs []string

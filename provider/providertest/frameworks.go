@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/provider"
 )
 
@@ -32,18 +30,9 @@ import (
 //   - Zero: the zero message does not panic.
 func RunMessages[M any](t *testing.T, format *provider.MessageFormat[M], conversation []M) {
 	s := &messageSuite[M]{format, conversation}
-	for _, law := range []struct {
-		name string
-		test func(*messageSuite[M], *testing.T)
-	}{
-		{"RoundTrip", (*messageSuite[M]).roundTrip},
-		{"Neighbors", (*messageSuite[M]).neighbors},
-		{"Changes", (*messageSuite[M]).changes},
-		{"Omissions", (*messageSuite[M]).omissions},
-		{"Zero", (*messageSuite[M]).zero},
-	} {
-		t.Run(law.name, func(t *testing.T) { law.test(s, t) })
-	}
+	runLaws(t, []law{
+		{"RoundTrip", s.roundTrip}, {"Neighbors", s.neighbors}, {"Changes", s.changes}, {"Omissions", s.omissions}, {"Zero", s.zero},
+	})
 }
 
 // messageSuite tests one format.
@@ -81,42 +70,12 @@ func (s *messageSuite[M]) neighbors(t *testing.T) {
 	}
 }
 
-// changes changes each message of the state.
 func (s *messageSuite[M]) changes(t *testing.T) {
-	for _, m := range s.conversation {
-		msgs := s.decode(t, m)
-		for i, old := range msgs {
-			value, _ := parse(t, []byte(old.Raw())).(object)
-			switch old.(type) {
-			case state.TextMessage:
-				if _, ok := value["content"].(string); !ok {
-					continue // its parts are of the framework
-				}
-				value["content"] = "tok1x"
-			case state.ToolCallMessage:
-				value["tools"].(array)[0].(object)["input"] = object{"tok1x": true}
-			case state.ToolResultMessage:
-				value["content"] = "tok1x"
-			default:
-				continue
-			}
-			changed, err := state.DecodeMessage(write(t, value))
-			if err != nil {
-				t.Fatal(err)
-			}
-			made := s.encode(t, append(append(msgs[:i:i], changed), msgs[i+1:]...))
-			if !strings.Contains(show(made), "tok1x") {
-				t.Fatalf("a program has changed the message\n%s\nto\n%s\nand it became\n%s", old.Raw(), changed.Raw(), show(made))
-			}
-		}
-	}
+	requireChanged(t, s.decode(t, s.conversation...), func(changed []state.Message) string { return show(s.encode(t, changed)) })
 }
 
 func (s *messageSuite[M]) omissions(t *testing.T) {
-	seed := effort.LogSeed(t)
-	for i := range effort.Runs(conversations) {
-		w := &writer{Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
-		msgs := w.conversation(t)
+	eachConversation(t, func(_ *writer, msgs []state.Message) {
 		made, omitted, err := s.format.Encode(msgs...)
 		if err != nil {
 			t.Fatalf("Encode: %v\n%s", err, raws(msgs))
@@ -127,7 +86,7 @@ func (s *messageSuite[M]) omissions(t *testing.T) {
 			t.Fatalf("the calls and results %v became %v in\n%s\nof\n%s", want, got, show(made), raws(msgs))
 		}
 		s.requireBack(t, own, made)
-	}
+	})
 }
 
 // callIDs returns the ids of calls and of results, in their order.

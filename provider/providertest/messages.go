@@ -21,14 +21,20 @@ const conversations = 200
 // builtIn are the formats of package provider.
 var builtIn = []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini}
 
+// eachConversation calls test with random conversations and their writer.
+func eachConversation(t *testing.T, test func(w *writer, msgs []state.Message)) {
+	t.Helper()
+	seed := effort.LogSeed(t)
+	for i := range effort.Runs(conversations) {
+		w := &writer{Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
+		test(w, w.conversation(t))
+	}
+}
+
 // omissions tests that nothing is left out without a report.
 func (s *suite) omissions(t *testing.T) {
 	t.Run("messages of programs", func(t *testing.T) {
-		seed := effort.LogSeed(t)
-		for i := range effort.Runs(conversations) {
-			w := &writer{Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
-			s.requireReported(t, s.format, w.conversation(t))
-		}
+		eachConversation(t, func(_ *writer, msgs []state.Message) { s.requireReported(t, s.format, msgs) })
 	})
 	for _, e := range s.exchanges {
 		if e.request == nil {
@@ -55,10 +61,7 @@ func (s *suite) omissions(t *testing.T) {
 // the format demands, after it was encoded, too, and that no turn of the user is
 // lost.
 func (s *suite) repairs(t *testing.T) {
-	seed := effort.LogSeed(t)
-	for i := range effort.Runs(conversations) {
-		w := &writer{Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
-		msgs := w.conversation(t)
+	eachConversation(t, func(w *writer, msgs []state.Message) {
 		for range w.IntN(3) { // it is cut and interrupted
 			k := w.IntN(len(msgs))
 			msgs = slices.Delete(msgs, k, min(len(msgs), k+1))
@@ -77,7 +80,7 @@ func (s *suite) repairs(t *testing.T) {
 		if want, have := userTurns(repaired), userTurns(request.Messages); want != have {
 			t.Fatalf("%d turns of the user became %d in\n%s\nof\n%s", want, have, body, raws(repaired))
 		}
-	}
+	})
 }
 
 func requireValid(t *testing.T, msgs []state.Message, format *provider.Format) {
@@ -294,40 +297,53 @@ func (s *suite) changes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &writer{}
-		var tokens []string
-		say := func() string {
-			tokens = append(tokens, w.token())
-			return tokens[len(tokens)-1]
-		}
-		for i, m := range request.Messages {
-			value := parse(t, []byte(m.Raw())).(object)
-			switch m.(type) {
-			case state.TextMessage, state.ToolResultMessage:
-				value["content"] = changed(value["content"], say)
-				if call, ok := value["tool"].(object); ok {
-					call["id"] = say()
-				}
-			case state.ToolCallMessage:
-				for _, call := range value["tools"].(array) {
-					call := call.(object)
-					call["id"], call["input"] = say(), object{"a": say()} // not every call has a name
-				}
-			}
-			if request.Messages[i], err = state.DecodeMessage(write(t, value)); err != nil {
+		requireChanged(t, request.Messages, func(changed []state.Message) string {
+			request.Messages = changed
+			body, _, err := s.format.EncodeRequest(request)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		body, _, err := s.format.EncodeRequest(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, token := range tokens {
-			if !strings.Contains(string(body), token) {
-				t.Fatalf("the change to %s is not in\n%s\nof\n%s", token, body, raws(request.Messages))
+			return string(body)
+		})
+	})
+}
+
+// requireChanged changes what messages say, and requires that they are encoded as
+// they are then.
+func requireChanged(t *testing.T, msgs []state.Message, encode func([]state.Message) string) {
+	t.Helper()
+	w := &writer{}
+	var tokens []string
+	say := func() string {
+		tokens = append(tokens, w.token())
+		return tokens[len(tokens)-1]
+	}
+	edited := make([]state.Message, len(msgs))
+	for i, m := range msgs {
+		value := parse(t, []byte(m.Raw())).(object)
+		switch m.(type) {
+		case state.TextMessage, state.ToolResultMessage:
+			value["content"] = changed(value["content"], say)
+			if call, ok := value["tool"].(object); ok {
+				call["id"] = say()
+			}
+		case state.ToolCallMessage:
+			for _, call := range value["tools"].(array) {
+				call := call.(object)
+				call["id"], call["input"] = say(), object{"a": say()} // not every call has a name
 			}
 		}
-	})
+		var err error
+		if edited[i], err = state.DecodeMessage(write(t, value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	body := encode(edited)
+	for _, token := range tokens {
+		if !strings.Contains(body, token) {
+			t.Fatalf("the change to %s is not in\n%s\nof\n%s", token, body, raws(edited))
+		}
+	}
 }
 
 // changed returns content with other texts.

@@ -1,14 +1,16 @@
-// Package providertest contains the laws of a [provider.Format], for codecs of
+// Package providertest contains the laws of a [provider.Format], for tables of
 // other APIs:
 //
-//	func TestCodec(t *testing.T) {
-//		format := provider.New("parley", transcript.Profile{}, parley{})
-//		providertest.Run(t, format, os.DirFS("testdata/recordings"))
+//	func TestBedrock(t *testing.T) {
+//		format := provider.New("bedrock", transcript.Profile{}, bedrock)
+//		providertest.Run(t, format, os.DirFS("testdata/bedrock"))
 //	}
+//
+// The table bedrock is the example of [provider.New].
 //
 // # Laws
 //
-// The name of a failed test says what is wrong with the codec.
+// The name of a failed test says what is wrong with the table.
 //
 //   - Requests: a request that is decoded and encoded is equal as JSON, with
 //     unknown members in every object.
@@ -65,22 +67,21 @@ func Run(t *testing.T, format *provider.Format, recordings fs.FS) {
 	if err := s.read(recordings); err != nil {
 		t.Fatalf("recordings: %v", err)
 	}
-	for _, law := range []struct {
-		name string
-		test func(*suite, *testing.T)
-	}{
-		{"Requests", (*suite).requests},
-		{"Null", (*suite).nulls},
-		{"Changes", (*suite).changes},
-		{"Omissions", (*suite).omissions},
-		{"Repair", (*suite).repairs},
-		{"Tools", (*suite).tools},
-		{"Responses", (*suite).responses},
-		{"Usage", (*suite).usage},
-		{"Streams", (*suite).streams},
-		{"Hostile", (*suite).hostile},
-	} {
-		t.Run(law.name, func(t *testing.T) { law.test(s, t) })
+	runLaws(t, []law{
+		{"Requests", s.requests}, {"Null", s.nulls}, {"Changes", s.changes}, {"Omissions", s.omissions}, {"Repair", s.repairs},
+		{"Tools", s.tools}, {"Responses", s.responses}, {"Usage", s.usage}, {"Streams", s.streams}, {"Hostile", s.hostile},
+	})
+}
+
+// law is a law of a format.
+type law struct {
+	name string
+	test func(t *testing.T)
+}
+
+func runLaws(t *testing.T, laws []law) {
+	for _, law := range laws {
+		t.Run(law.name, law.test)
 	}
 }
 
@@ -142,7 +143,7 @@ func (s *suite) readFile(name string, data []byte) error {
 		return err
 	}
 	if file.Exchanges == nil && file.Request == nil && file.Response == nil && file.Stream == nil {
-		file.Response = data
+		file.recorded = recorded{Response: data} // whose members are the provider's
 	}
 	all := file.Exchanges
 	if all == nil {

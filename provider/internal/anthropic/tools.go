@@ -10,9 +10,9 @@ var ownOfTool = []string{"cache_control", "strict", "defer_loading", "input_exam
 
 const schemaMember = "input_schema"
 
-// DecodeTool reads a tool of the client. Its type is "custom" or missing. The
+// decodeTool reads a tool of the client. Its type is "custom" or missing. The
 // tool keeps the difference of the element.
-func (Format) DecodeTool(element jsontext.Object) ([]codec.Tool, bool) {
+func decodeTool(element jsontext.Object) ([]codec.Tool, bool) {
 	t, ok := codec.FunctionTool(element, schemaMember)
 	if typ := element.Get("type"); !ok || !jsontext.IsNull(typ) && string(typ) != `"custom"` {
 		return nil, false
@@ -21,8 +21,8 @@ func (Format) DecodeTool(element jsontext.Object) ([]codec.Tool, bool) {
 	return []codec.Tool{t}, true
 }
 
-// EncodeTools writes tools of the client.
-func (Format) EncodeTools(tools []codec.Tool) [][]byte {
+// encodeTools writes tools of the client.
+func encodeTools(tools []codec.Tool) [][]byte {
 	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object { return withSchema(t).Function(schemaMember, t.Kept) })
 }
 

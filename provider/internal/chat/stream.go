@@ -71,12 +71,12 @@ func (a *assembler) Result() (body jsontext.Object, complete bool) {
 		message = message.With("content", []byte("null"))
 	}
 	choice := jsontext.Object{}.With("message", message.JSON()).With("finish_reason", a.finish)
-	return body.With("choices", jsontext.Array([][]byte{choice.JSON()})), !isEmpty(a.finish)
+	return body.With("choices", jsontext.Array([][]byte{choice.JSON()})), !codec.IsEmpty(a.finish)
 }
 
 // setUnlessEmpty sets dst to a value that says something, or to the first one.
 func setUnlessEmpty(dst *[]byte, value []byte) {
-	if *dst == nil || !isEmpty(value) {
+	if *dst == nil || !codec.IsEmpty(value) {
 		*dst = value
 	}
 }
@@ -131,7 +131,7 @@ func (a *assembler) addMember(member *codec.Growing, delta jsontext.Object, sent
 		text := jsontext.Unquote(sent.Value)
 		appendText(member, text)
 		a.emitText(sent.Name, text, call)
-	case member.IsEmpty(), member.IsWhole() && !isEmpty(sent.Value):
+	case member.IsEmpty(), member.IsWhole() && !codec.IsEmpty(sent.Value):
 		member.Set(sent.Value)
 		if kind == "object" && sent.Name == "arguments" && call != nil {
 			a.emitInput(call, string(sent.Value))
@@ -198,7 +198,7 @@ func appendParts(member *codec.Growing, parts [][]byte) {
 	if member.IsText() {
 		text := member.JSON()
 		member.Set([]byte("[]"))
-		if !isEmpty(text) {
+		if !codec.IsEmpty(text) {
 			member.Append(textPart(text).JSON())
 		}
 	}

@@ -2,9 +2,9 @@
 //
 // A [Format] turns the JSON of one API into messages and back. It decodes into
 // a [Decoder], which makes messages, and encodes with an [Encoder], which knows
-// what a message keeps of the JSON it came from. [Difference] and [Restore]
-// make the round trip exact. A [Part] is a part of a message in no format's
-// words.
+// what a message keeps of the JSON it came from. A [Table] does both for an API
+// of which it has the words. [Difference] and [Restore] make the round trip
+// exact. A [Part] is a part of a message in no format's words.
 //
 // Data flows one way: a format uses this package, and no other format.
 package codec

@@ -18,15 +18,29 @@ import (
 const (
 	more    = "more"    // an object of the members that differ or are added
 	without = "without" // an array of the names of missing members
+	inside  = "in"      // an object of the differences of members that are objects
 )
 
 // Difference returns what [Restore] needs to make sent of plain. It has no
 // members if the two are equal.
 func Difference(sent, plain jsontext.Object) jsontext.Object {
-	added := make(jsontext.Object, 0, 8)
+	return difference(sent, plain, 4) // a message has a limit of depth, and each level takes two
+}
+
+func difference(sent, plain jsontext.Object, depth int) jsontext.Object {
+	var added, inner jsontext.Object
 	var missing [][]byte
 	for _, m := range sent { // of any number, while plain has a few
-		if value := plain.Get(m.Name); value == nil || !EqualJSON(value, m.Value) {
+		value := plain.Get(m.Name)
+		switch {
+		case bytes.Equal(value, m.Value):
+		case depth > 0 && jsontext.Kind(value) == "object" && jsontext.Kind(m.Value) == "object":
+			of, _ := jsontext.Members(m.Value) // both are objects
+			from, _ := jsontext.Members(value)
+			if kept := difference(of, from, depth-1); kept != nil {
+				inner = append(inner, jsontext.Member{Name: m.Name, Value: kept.JSON()})
+			}
+		case value == nil || !EqualJSON(value, m.Value):
 			added = append(added, m)
 		}
 	}
@@ -42,12 +56,15 @@ func Difference(sent, plain jsontext.Object) jsontext.Object {
 	if missing != nil {
 		kept = kept.With(without, jsontext.Array(missing))
 	}
+	if inner != nil {
+		kept = kept.With(inside, inner.JSON())
+	}
 	return kept
 }
 
 // Restore returns plain with the difference that was kept. The members named in
-// changed stay as plain has them: what was kept of them no longer holds,
-// because the message says something else since.
+// changed, at any depth, stay as plain has them: what was kept of them no longer
+// holds, because the message says something else since.
 func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 	var added jsontext.Object
 	for _, m := range kept.Object(more) {
@@ -55,13 +72,16 @@ func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 			added = append(added, m)
 		}
 	}
-	missing := missingNames(kept)
+	missing, inner := missingNames(kept), kept.Object(inside)
 	restored := make(jsontext.Object, 0, len(plain)+len(added))
 	for _, m := range plain {
 		if value := added.Get(m.Name); value != nil {
 			m.Value = value
 		} else if m.Value == nil || slices.Contains(missing, m.Name) && !slices.Contains(changed, m.Name) {
 			continue
+		} else if kept := inner.Object(m.Name); kept != nil && jsontext.Kind(m.Value) == "object" {
+			from, _ := jsontext.Members(m.Value) // it is an object
+			m.Value = Restore(from, kept, changed...).JSON()
 		}
 		restored = append(restored, m)
 	}
@@ -72,6 +92,17 @@ func Restore(plain, kept jsontext.Object, changed ...string) jsontext.Object {
 		}
 	}
 	return restored
+}
+
+// keptMembers returns the members, at any depth, that are kept besides those of
+// the plain value.
+func keptMembers(kept jsontext.Object) jsontext.Object {
+	members := slices.Clip(kept.Object(more))
+	for _, m := range kept.Object(inside) {
+		inner, _ := jsontext.Members(m.Value) // none if another program wrote it
+		members = append(members, keptMembers(inner)...)
+	}
+	return members
 }
 
 // More returns what is kept, and members that are added if none of that name is

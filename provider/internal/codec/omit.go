@@ -45,7 +45,8 @@ func (e *Encoder) omitRest(i int, p Part, members jsontext.Object, prefix string
 		switch {
 		case m.Name == e.Mark && prefix == "":
 		case origin.IsForeign(m.Name) && prefix == "":
-			for _, kept := range keptOfForeign(m.Value) {
+			held, _ := jsontext.Members(m.Value) // none if another program wrote it
+			for _, kept := range keptMembers(held) {
 				if !saysNothing(kept.Value) && !slices.Contains(identity, kept.Name) {
 					e.Omit(i, "member "+kept.Name+" of part "+strconv.Itoa(p.Index))
 				}
@@ -92,8 +93,6 @@ func (e *Encoder) OmitMembers(i int, m state.Message, own, ownOfCall []string) {
 		}
 		switch {
 		case name == e.Mark, name == "is_error", slices.Contains(own, name):
-		case origin.IsForeign(name):
-			e.omitForeign(i, []byte(value), none)
 		case origin.IsFormat(name):
 			e.omitKept(i, []byte(value), keptBy{isResult: typ == TypeResult, call: none})
 		default:
@@ -116,8 +115,6 @@ func (e *Encoder) OmitMembers(i int, m state.Message, own, ownOfCall []string) {
 			value := span.In(text)
 			switch name := string(name); {
 			case name == e.Mark, slices.Contains(ownOfCall, name):
-			case origin.IsForeign(name):
-				e.omitForeign(i, value, call)
 			case origin.IsFormat(name):
 				e.omitKept(i, value, keptBy{call: call})
 			default:
@@ -139,7 +136,7 @@ type keptBy struct {
 }
 
 // omitKept reports the members of an entry that a message keeps for another
-// format: those of the entry, of its block, of its part and of its function.
+// format: those of the entry and of its part, at any depth.
 func (e *Encoder) omitKept(i int, kept []byte, by keptBy) {
 	if len(kept) <= len("{}") {
 		return
@@ -148,23 +145,18 @@ func (e *Encoder) omitKept(i int, kept []byte, by keptBy) {
 		switch value := span.In(kept); string(name) {
 		case more:
 			e.omitAdded(i, value, by)
-		case "block", "part", "function":
+		case "part", "entry":
 			by := by
 			by.isResult = by.isResult || by.call == none
 			e.omitKept(i, value, by)
+		case inside:
+			_ = jsontext.EachMember(value, func(_ []byte, span jsontext.Span) error { // nothing if it is the place of a prompt
+				e.omitKept(i, span.In(value), by)
+				return nil
+			})
 		}
 		return nil
 	})
-}
-
-// omitForeign reports the members that a message or a call keeps for a format of
-// another module.
-func (e *Encoder) omitForeign(i int, held []byte, call int) {
-	for _, m := range keptOfForeign(held) {
-		if !slices.Contains(expressed, m.Name) {
-			e.omitMember(i, m.Name, m.Value, call)
-		}
-	}
 }
 
 // omitAdded reports the members that are kept besides the plain ones. A name is

@@ -40,11 +40,16 @@ func FunctionTool(function jsontext.Object, schema string) (Tool, bool) {
 // Function returns the object for a tool, with the schema in a member: the plain
 // one with what a program has set, and with the difference that was kept.
 func (t Tool) Function(schema string, kept jsontext.Object) jsontext.Object {
+	return Restore(append(t.PlainFunction(schema), t.Own...), kept, t.OwnNames()...)
+}
+
+// OwnNames returns the names of the members that a program has set.
+func (t Tool) OwnNames() []string {
 	names := make([]string, len(t.Own))
 	for i, m := range t.Own {
 		names[i] = m.Name
 	}
-	return Restore(append(t.PlainFunction(schema), t.Own...), kept, names...)
+	return names
 }
 
 // PlainFunction returns the plain object for a tool.
@@ -134,12 +139,9 @@ func OmittedOfTool(extra jsontext.Object, mark string, own []string) []string {
 	for _, m := range extra {
 		switch {
 		case m.Name == mark, slices.Contains(own, m.Name):
-		case origin.IsForeign(m.Name):
-			add(keptOfForeign(m.Value))
 		case origin.IsFormat(m.Name):
 			kept := extra.Object(m.Name)
-			add(kept.Object(more))
-			add(kept.Object("function").Object(more))
+			add(keptMembers(kept))
 			add(kept.Object("tool"))
 		default:
 			add(jsontext.Object{m})

@@ -1,74 +1,52 @@
 // Package gemini is the format of generateContent and streamGenerateContent, of
 // the Gemini API and of Vertex AI. Both take the names of members in camel case
 // and in snake case, so the spelling is kept.
-//
-// Each run of parts of a content that are neither calls nor results becomes a
-// text message, each run of calls a message with calls, and each result a
-// message. A message keeps the difference of the content, and
-//
-//	in      the place of a content that is not an element of contents
-//	bare    true for a system instruction that is its text
-//	lone    true for a part that is not in an array
-//	joined  as in package origin
-//	role    of the content, unless it is what such a message has
-//	as      the member that holds a call or a result, in snake case
-//	block   the difference of what is in that member
-//	part    the difference of the part with that member
 package gemini
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
 // Format is the format of generateContent.
-type Format struct{ codec.Reporting }
-
-// DecodeRequest adds the messages of a request.
-func (f Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (codec.Request, error) {
-	settings := body.Without("contents")
-	for _, name := range []string{inInstruction, inSnakeInstruction} {
-		if jsontext.IsNull(body.Get(name)) { // some SDKs send null for what is not set
-			continue
-		}
-		settings = settings.Without(name)
-		if err := body.Want(name, "object", "string"); err != nil {
-			return codec.Request{}, err
-		}
-		if err := decodeInstruction(d, name, body); err != nil {
-			return codec.Request{}, fault.Under(jsontext.Path("$", name), err)
-		}
-	}
-	if err := body.Want("contents", "array", "object"); err != nil {
-		return codec.Request{}, err
-	}
-	if only := body.Object("contents"); only != nil {
-		err := decodeContent(d, place{inContents, "user"}, body.Get("contents"), only)
-		return codec.SplitTools(settings, f.DecodeTool), fault.Under("$.contents", err)
-	}
-	err := body.EachObject("contents", func(raw []byte, content jsontext.Object) error {
-		return decodeContent(d, place{inElement, "user"}, raw, content)
-	})
-	return codec.SplitTools(settings, f.DecodeTool), err
+type Format struct {
+	*codec.Table
+	codec.Reporting
 }
 
-// decodeInstruction adds a system instruction: a content, or just a text.
-func decodeInstruction(d *codec.Decoder, name string, body jsontext.Object) error {
-	if content := body.Object(name); content != nil {
-		return decodeContent(d, place{name, "system"}, body.Get(name), content)
-	}
-	kept := jsontext.Object{}.WithString(keptIn, name).With(keptBare, []byte("true"))
-	return d.AddText("system", body.Get(name), kept)
+// New returns the format.
+func New() Format { return Format{Table: &table} }
+
+var table = codec.Table{
+	Prompts: []string{"systemInstruction", "system_instruction"}, Entries: "contents", Content: "parts",
+	Lone: true, Strict: true, Untyped: true,
+	Model: "model", User: "user", System: "user", NoRole: "user",
+	Calls: []codec.Word{{
+		In: []string{"functionCall", "function_call"},
+		ID: "id", Optional: true, Name: "name", Value: "args", Form: codec.Form{Adopt: codec.InputObject},
+	}},
+	Results: []codec.Word{{
+		In: []string{"functionResponse", "function_response"},
+		ID: "id", Optional: true, Name: "name", Value: "response",
+	}},
+	ResultsApart: true,
+	FirstCall:    jsontext.Member{Name: "thoughtSignature", Value: jsontext.AppendQuote(nil, origin.NoSignature)},
+	OwnOfCall:    []string{"thoughtSignature"}, OwnOfTool: ownOfTool,
+	Part: part, Output: output, Store: store, Load: load,
+	DecodeTool: decodeTool, EncodeTools: encodeTools,
 }
 
 // DecodeResponse adds the messages of the first candidate. There is none if the
 // prompt was blocked.
-func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
+func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
 	r := codec.Response{ID: body.String("responseId")}
 	if at, err := time.Parse(time.RFC3339, body.String("createTime")); err == nil {
 		r.Created = codec.UnixSeconds(float64(at.Unix()))
@@ -86,7 +64,7 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 	candidate, err := jsontext.Members(candidates[0])
 	if err == nil {
 		r.Stop = enumName(candidate.Get("finishReason"), finishReasons)
-		err = decodeCandidate(d, candidate)
+		err = f.decodeCandidate(d, candidate)
 	}
 	return r, fault.Under("$.candidates[0]", err)
 }
@@ -109,20 +87,68 @@ func enumName(value []byte, names []string) []byte {
 	return value
 }
 
-// decodeCandidate adds the content of a candidate. In a response, a content
-// without a role is the model's. In a request it would be the user's.
-func decodeCandidate(d *codec.Decoder, candidate jsontext.Object) error {
+// decodeCandidate adds the content of a candidate.
+func (f Format) decodeCandidate(d *codec.Decoder, candidate jsontext.Object) error {
 	if err := candidate.Want("content", "object", "null", "nothing"); err != nil {
 		return err
 	}
-	raw, content := candidate.Get("content"), candidate.Object("content")
+	content := candidate.Object("content")
 	if content == nil {
 		return nil
 	}
-	if jsontext.Kind(content.Get("role")) != "string" {
-		content = content.WithString("role", "model")
-		raw = content.JSON()
+	return fault.Under("$.content", f.DecodeReply(d, content))
+}
+
+// part returns the part of a text or a medium that does not come from the
+// format.
+func part(role string, p codec.Part) (jsontext.Object, []string) {
+	switch {
+	case p.Kind == codec.PartText, p.Kind == codec.PartRefusal:
+		return jsontext.Object{{Name: "text", Value: p.Text}}, nil
+	case p.IsMedia() && role != "system":
+		return mediaPart(p), nil
 	}
-	err := decodeContent(d, place{inElement, "assistant"}, raw, content)
-	return fault.Under("$.content", err)
+	return nil, nil
+}
+
+// output returns the response for a result that does not come from the format.
+// Gemini takes an object: any other value goes where Google documents output and
+// errors. Of texts and media, the texts are the value.
+func output(e *codec.Encoder, i int, r codec.ForeignResult) (value []byte, added jsontext.Object) {
+	switch value = r.Content; jsontext.Kind(value) {
+	case "nothing":
+		value = []byte("{}")
+		fallthrough
+	case "object":
+		e.OmitIsError(i, r.ToolResultMessage)
+		return value, nil
+	}
+	if r.Parts != nil {
+		value, added = textAndFiles(e, i, r.Parts)
+	}
+	name := "output"
+	if r.IsError() {
+		name = "error"
+	}
+	return jsontext.Object{{Name: name, Value: value}}.JSON(), added
+}
+
+// textAndFiles returns the texts of parts as one, and a member for the media.
+func textAndFiles(e *codec.Encoder, i int, parts []codec.Part) (text []byte, files jsontext.Object) {
+	var texts []string
+	media, omitted := e.EncodeParts(i, origin.RoleTool, parts, func(_ string, p codec.Part) (jsontext.Object, []string) {
+		if p.Kind == codec.PartText {
+			texts = append(texts, jsontext.Unquote(p.Text))
+			return jsontext.Object{}, nil
+		}
+		return mediaPart(p), nil
+	})
+	media = slices.DeleteFunc(media, func(part []byte) bool { return string(part) == "{}" }) // the texts
+	if text := codec.Placeholder(omitted); text != nil && len(texts)+len(media) == 0 {
+		return text, nil
+	}
+	if len(media) > 0 {
+		files = jsontext.Object{{Name: "parts", Value: jsontext.Array(media)}}
+	}
+	return jsontext.AppendQuote(nil, strings.Join(texts, "\n")), files
 }

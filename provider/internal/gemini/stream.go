@@ -88,11 +88,12 @@ func eachPiece(elements [][]byte, add func(raw []byte, piece jsontext.Object) er
 }
 
 func (a *assembler) addPart(raw []byte, members jsontext.Object) error {
-	p, err := readPart(raw, members)
+	p := &codec.TablePart{Raw: raw, Members: members}
+	err := table.ReadPart(p, "")
 	switch {
 	case err != nil:
 		return err
-	case p.typ == codec.TypeCall:
+	case p.Typ == codec.TypeCall:
 		return a.addCall(p)
 	}
 	a.addText(p)
@@ -102,13 +103,13 @@ func (a *assembler) addPart(raw []byte, members jsontext.Object) error {
 // addText takes a part that is not a call. Texts that follow each other are
 // one, as in a whole response, unless they say something else. Google warns
 // against joining parts that have a signature with others.
-func (a *assembler) addText(p part) {
-	text, thought := p.members.Get("text"), p.members.Bool("thought")
-	a.emitText(p.members.String("text"), thought)
+func (a *assembler) addText(p *codec.TablePart) {
+	text, thought := p.Members.Get("text"), p.Members.Bool("thought")
+	a.emitText(p.Members.String("text"), thought)
 	says := func(m jsontext.Member) bool {
 		return m.Name != "text" && m.Name != "thought" && !jsontext.IsNull(m.Value)
 	}
-	if jsontext.Kind(text) != "string" || slices.ContainsFunc(p.members, says) {
+	if jsontext.Kind(text) != "string" || slices.ContainsFunc(p.Members, says) {
 		a.addWhole(p)
 		return
 	}
@@ -129,39 +130,39 @@ func (a *assembler) addText(p part) {
 // addCall takes a part of a call. A call whose arguments are streamed begins
 // with its name. The parts that follow have none, up to the one that does not
 // say that the call will continue.
-func (a *assembler) addCall(p part) error {
-	if err := p.inner.Want("partialArgs", "array", "null", "nothing"); err != nil {
-		return fault.Under(jsontext.Path("$", p.as), err)
+func (a *assembler) addCall(p *codec.TablePart) error {
+	if err := p.Inner.Want("partialArgs", "array", "null", "nothing"); err != nil {
+		return fault.Under(jsontext.Path("$", p.As), err)
 	}
-	goesOn := p.inner.Bool("willContinue")
-	pieces, _ := p.inner.Elements("partialArgs") // none if it is null or missing
+	goesOn := p.Inner.Bool("willContinue")
+	pieces, _ := p.Inner.Elements("partialArgs") // none if it is null or missing
 	call := a.open
-	if call == nil && len(p.inner) == 0 && len(p.members) == 1 {
+	if call == nil && len(p.Inner) == 0 && len(p.Members) == 1 {
 		return nil // the end of a call that has ended
 	}
-	if call == nil || p.name() != "" {
-		if !goesOn && jsontext.IsNull(p.inner.Get("partialArgs")) {
+	if call == nil || p.Inner.String("name") != "" {
+		if !goesOn && jsontext.IsNull(p.Inner.Get("partialArgs")) {
 			a.open = nil
 			a.addWhole(p)
-			a.emitInput(p.inner)
+			a.emitInput(p.Inner)
 			return nil
 		}
-		call = &streamedPart{as: p.as}
+		call = &streamedPart{as: p.As}
 		a.parts = append(a.parts, call)
 	}
 	a.open = nil
 	if goesOn {
 		a.open = call
 	}
-	call.members.SetMembers(p.members, p.as)
-	call.call.SetMembers(p.inner, "willContinue", "partialArgs")
+	call.members.SetMembers(p.Members, p.As)
+	call.call.SetMembers(p.Inner, "willContinue", "partialArgs")
 	err := eachPiece(pieces, func(_ []byte, piece jsontext.Object) error {
 		return addArgument(&call.args, piece)
 	})
 	if !goesOn {
 		a.emitInput(call.whole())
 	}
-	return fault.Under(jsontext.Path("$", p.as)+".partialArgs", err)
+	return fault.Under(jsontext.Path("$", p.As)+".partialArgs", err)
 }
 
 func (a *assembler) emitText(text string, thought bool) {
@@ -182,9 +183,9 @@ func (a *assembler) emitInput(call jsontext.Object) {
 	a.calls++
 }
 
-func (a *assembler) addWhole(p part) {
+func (a *assembler) addWhole(p *codec.TablePart) {
 	whole := &streamedPart{}
-	whole.members.Set(p.raw)
+	whole.members.Set(p.Raw)
 	a.parts = append(a.parts, whole)
 }
 

@@ -24,7 +24,7 @@ const (
 	snakeDeclarations = "function_declarations"
 )
 
-// DecodeTool reads the declarations of an element. A tool keeps the difference
+// decodeTool reads the declarations of an element. A tool keeps the difference
 // of its declaration, and
 //
 //	in      the member with the declarations, unless it is functionDeclarations
@@ -32,7 +32,7 @@ const (
 //	sent    the schema, if it was in Google's own notation
 //	begins  true for the first of an element after another one
 //	tool    the other members of the element, of its first declaration
-func (Format) DecodeTool(element jsontext.Object) ([]codec.Tool, bool) {
+func decodeTool(element jsontext.Object) ([]codec.Tool, bool) {
 	in := declarations
 	if element.Get(in) == nil {
 		in = snakeDeclarations
@@ -86,9 +86,9 @@ func decodeDeclaration(declaration jsontext.Object) (codec.Tool, bool) {
 	return t, true
 }
 
-// EncodeTools writes declarations into the elements from which they came. Those
+// encodeTools writes declarations into the elements from which they came. Those
 // of other formats follow in the element of the one before them.
-func (Format) EncodeTools(tools []codec.Tool) [][]byte {
+func encodeTools(tools []codec.Tool) [][]byte {
 	var elements [][]byte
 	for i := 0; i < len(tools); {
 		if item := tools[i].Item(); item != nil {

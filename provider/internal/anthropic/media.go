@@ -2,101 +2,12 @@ package anthropic
 
 import (
 	"encoding/base64"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
 )
-
-// plainCall returns the plain block of a call.
-func plainCall(id, name, input []byte) jsontext.Object {
-	return jsontext.Object{
-		{Name: "type", Value: []byte(`"tool_use"`)}, {Name: "id", Value: id}, {Name: "name", Value: name},
-		{Name: "input", Value: codec.InputObject(input)},
-	}
-}
-
-// plainResult returns the plain block of a result.
-func plainResult(id, content, isError []byte) jsontext.Object {
-	return jsontext.Object{
-		{Name: "type", Value: []byte(`"tool_result"`)}, {Name: "tool_use_id", Value: id},
-		{Name: "content", Value: content}, {Name: "is_error", Value: isError},
-	}
-}
-
-// outputContent returns the content of a result: a text or blocks as they are,
-// the text of any other value.
-func outputContent(value []byte) []byte {
-	switch jsontext.Kind(value) {
-	case "string", "array":
-		return value
-	case "nothing", "null":
-		return nil
-	}
-	return jsontext.AppendQuote(nil, string(value))
-}
-
-// textBlock returns the block of a text that is a JSON string.
-func textBlock(text []byte) jsontext.Object {
-	return codec.TypedObject("text").With("text", text)
-}
-
-// ownMembers are what a block of any type may have.
-var ownMembers = []string{"cache_control"}
-
-// OwnMembers returns the members of a call or a result that its block has, and
-// those of a tool.
-func (Format) OwnMembers(typ string) []string {
-	switch typ {
-	case codec.TypeResult, codec.TypeOneCall:
-		return ownMembers
-	case codec.TypeOffered:
-		return ownOfTool
-	}
-	return nil
-}
-
-// encodeBlocks returns the blocks for parts that do not come from the format, as
-// a role can say them, and the parts that it cannot. An empty text says nothing.
-// Only users, and results, have media.
-func encodeBlocks(e *codec.Encoder, i int, role string, parts []codec.Part) (blocks [][]byte, omitted []codec.Part) {
-	for _, p := range parts {
-		var block jsontext.Object
-		named := false
-		switch {
-		case p.AsIs:
-			if string(p.Text) != `""` {
-				blocks = append(blocks, p.Members.JSON())
-			}
-			continue
-		case p.Kind == codec.PartText, p.Kind == codec.PartRefusal:
-			if string(p.Text) == `""` {
-				e.OmitRest(i, p)
-				continue
-			}
-			block = textBlock(p.Text)
-		case p.IsMedia() && (role == "user" || role == origin.RoleTool):
-			block, named = mediaBlock(p)
-		}
-		if block == nil {
-			omitted = append(omitted, p)
-			continue
-		}
-		for _, name := range ownMembers {
-			block = block.With(name, p.Members.Get(name))
-		}
-		blocks = append(blocks, block.JSON())
-		written := ownMembers
-		if named {
-			written = append(slices.Clip(written), p.NameAt)
-		}
-		e.OmitRest(i, p, written...)
-	}
-	return blocks, omitted
-}
 
 // mediaBlock returns the block of an image or a document, nil if the format
 // cannot express it, and whether it has the name of the file.
