@@ -16,12 +16,12 @@ import (
 // of closed sets, except for the names of tools and Go types, which are those of
 // the program, and of models, which are those of answers and limited in number.
 type instruments struct {
-	models                                                                                       nameSet
-	runDuration, toolDuration, inferenceDuration, commitDuration, compactionDuration, dbDuration seconds
-	queueWait, heartbeatLeft                                                                     metric.Float64Histogram
-	queueDepth                                                                                   metric.Int64Histogram
-	tokens, commitSize, commitEffects                                                            amounts
-	messages, runs, takeovers, fenced, deadLetters, conflicts, unknownOutcomes                   counter
+	models                                                                           nameSet
+	runDuration, toolDuration, inferenceDuration, commitDuration, compactionDuration seconds
+	queueWait, heartbeatLeft                                                         metric.Float64Histogram
+	queueDepth                                                                       metric.Int64Histogram
+	tokens, commitSize, commitEffects                                                amounts
+	messages, runs, takeovers, fenced, deadLetters, conflicts, unknownOutcomes       counter
 }
 
 // The boundaries of histograms: those of the conventions, and for others what
@@ -73,7 +73,6 @@ func (m *instruments) create(meter metric.Meter) error {
 	m.conflicts = count("agentstate.conflicts", "{conflict}", "Attempts to write that another writer has overtaken.")
 	m.unknownOutcomes = count("agentstate.unknown_outcomes", "{operation}", "Operations of which it is not known whether they took effect.")
 	m.heartbeatLeft = float("agentstate.heartbeat.left", fractionUnit, "Part of the lease that was left at its renewal.", tenths)
-	m.dbDuration = seconds{float(metricDB, secondsUnit, "Time of a call of the store.", storeSeconds)}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("otelstate: %w", err)
 	}

@@ -50,7 +50,7 @@ func (t *Tracer) Start(ctx context.Context, op workspace.Operation) context.Cont
 	if op.Kind == workspace.OpRun {
 		name, opts = c.run.name, c.run.opts
 	}
-	if links := t.links(op.Links); len(links) > 0 {
+	if links := links(op.Links); len(links) > 0 {
 		opts = append(slices.Clip(opts), trace.WithLinks(links...))
 	}
 	if op.Root {

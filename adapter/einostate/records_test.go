@@ -87,7 +87,10 @@ func TestResultsBeforeTheAnswer(t *testing.T) {
 	var checkpoints []int
 	var prompts []string
 	team := func(t *testing.T) adk.Agent {
-		play := scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+		play := scripted(func(_ context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+			if offered := model.GetCommonOptions(nil, opts...).Tools; len(offered) != 2 {
+				t.Errorf("the model is offered %d tools", len(offered))
+			}
 			prompt := ""
 			for _, m := range msgs {
 				prompt += string(m.Role) + " " + m.Content + "; "
@@ -102,7 +105,7 @@ func TestResultsBeforeTheAnswer(t *testing.T) {
 			case last.Content == "make it 20":
 				return said("noted"), nil
 			case strings.Count(prompt, "seen") == 1:
-				return calls(call("c2", "look", `{"text":"b"}`)), nil // an id that was there
+				return calls(call("c1", "look", `{"text":"b"}`)), nil // an id that was there
 			}
 			return said("done"), nil
 		})
@@ -136,6 +139,6 @@ func TestResultsBeforeTheAnswer(t *testing.T) {
 			c.t.Errorf("prompts after the answer %q, want %q", prompts[2:], want)
 		}
 		c.check(nil, "user: go", "call c1", "call c2", "result c1: yes", "result c2: seen", "user: make it 20", "assistant: noted",
-			"call c2", "result c2: seen", "assistant: done")
+			"call c1", "result c1: seen", "assistant: done")
 	})
 }
