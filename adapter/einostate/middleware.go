@@ -105,10 +105,14 @@ func (t *turn) begin(ctx context.Context, s *adk.ChatModelAgentState) error {
 		hidden[usable.Name()] = false
 	}
 	s.ToolInfos = slices.DeleteFunc(slices.Clone(s.ToolInfos), func(info *schema.ToolInfo) bool { return hidden[info.Name] })
+	var err error
 	if resumed, ok := ctx.Value(resumptionKey{}).(*resumption); ok && !t.inner {
-		s.Messages = resumed.catchUp(s.Messages)
+		s.Messages, err = resumed.catchUp(s.Messages)
 	}
-	if err := t.hear(s.Messages); err != nil {
+	if err == nil {
+		err = t.hear(s.Messages)
+	}
+	if err != nil {
 		return err
 	}
 	for range transcript.ShapesFunc(s.Messages, Format.Shape).Pending() { // an open call

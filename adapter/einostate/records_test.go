@@ -142,3 +142,50 @@ func TestResultsBeforeTheAnswer(t *testing.T) {
 			"call c1", "result c1: seen", "assistant: done")
 	})
 }
+
+// TestMeanwhileNestedTwice: an inner agent that waits twice. The outer one is shown
+// what was said while it waited, but not what the inner one had said before.
+func TestMeanwhileNestedTwice(t *testing.T) {
+	prompt := ""
+	team := func(t *testing.T) adk.Agent {
+		inner := agent("search", byAnswers(map[int]*schema.Message{
+			0: calls(call("i0", "note", `{"text":"a"}`)),
+			1: calls(call("i1", "wait", `{"text":"a"}`)),
+			2: calls(call("i2", "wait", `{"text":"b"}`)),
+			3: said("found"),
+		}), einostate.Tools(noteTool(0), suspended), einostate.Middleware("search", nil))
+		return agent("billing", scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+			prompt = ""
+			for _, m := range msgs {
+				prompt += string(m.Role) + " " + m.Content
+				for _, c := range m.ToolCalls {
+					prompt += c.ID
+				}
+				prompt += "; "
+			}
+			switch last := msgs[len(msgs)-1]; {
+			case last.Content == "found":
+				return said("done"), nil
+			case last.Content == "make it 20":
+				return said("noted"), nil
+			}
+			return calls(call("c1", "search", `{"request":"go"}`)), nil
+		}), []einotool.BaseTool{adk.NewAgentTool(t.Context(), inner)}, einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		for _, step := range []struct{ got, want string }{
+			{c.say(workspace.Message{Content: state.UserText("go")}), "c1 i1 "},
+			{c.say(workspace.Message{Content: state.UserText("make it 20")}), "c1 i1 noted"},
+			{c.answer("i1"), "c1 i2 "},
+			{c.answer("i2"), "done"},
+		} {
+			if step.got != step.want {
+				c.t.Errorf("said %q, want %q", step.got, step.want)
+			}
+		}
+		if strings.Contains(prompt, "i0") || strings.Contains(prompt, "i1") || strings.Contains(prompt, "i2") ||
+			strings.Count(prompt, "user make it 20; assistant noted; ") != 1 || !strings.HasSuffix(prompt, "assistant c1; tool found; ") {
+			c.t.Errorf("the prompt of the outer agent is %q", prompt)
+		}
+	})
+}
