@@ -208,7 +208,7 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 		waiting[c.ID] = true
 	}
 	return change(ctx, func(all map[string]Checkpoint) {
-		if c, ok := all[resumed.id]; ok && len(calls) > 0 {
+		if c, ok := all[resumed.id]; ok {
 			c.Interrupts = calls
 			all[resumed.id] = c
 		}

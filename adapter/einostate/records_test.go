@@ -189,3 +189,37 @@ func TestMeanwhileNestedTwice(t *testing.T) {
 		}
 	})
 }
+
+// TestAnswersToTwoCheckpoints: calls of two messages are answered by one. The agent
+// goes on where the first of them was asked, with both results, and no checkpoint is
+// left.
+func TestAnswersToTwoCheckpoints(t *testing.T) {
+	prompt := ""
+	team := func(t *testing.T) adk.Agent {
+		return agent("billing", scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+			switch last := msgs[len(msgs)-1]; last.Content {
+			case "go":
+				return calls(call("c1", "wait", `{"text":"a"}`)), nil
+			case "more":
+				return calls(call("c2", "wait", `{"text":"b"}`)), nil
+			}
+			prompt = jsonOf(t, msgs)
+			return said("done"), nil
+		}), einostate.Tools(suspended), einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		for _, step := range []struct{ got, want string }{
+			{c.say(workspace.Message{Content: state.UserText("go")}), "c1 "},
+			{c.say(workspace.Message{Content: state.UserText("more")}), "c1 c2 "},
+			{c.answer("c1", "c2"), "done"},
+		} {
+			if step.got != step.want {
+				c.t.Errorf("said %q, want %q", step.got, step.want)
+			}
+		}
+		if !strings.Contains(prompt, `"c1"`) || strings.Count(prompt, `"more"`) != 1 {
+			c.t.Errorf("the prompt is %s", prompt)
+		}
+		c.check(nil, "user: go", "call c1", "result c1: yes", "user: more", "call c2", "result c2: yes", "assistant: done")
+	})
+}
