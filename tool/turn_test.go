@@ -402,6 +402,20 @@ func TestATurnForgetsWhatWasAnswered(t *testing.T) {
 	}
 }
 
+// So it is if nobody asks between the result and the next call with the id.
+func TestATurnForgetsWhatWasAnsweredBeforeTheNextCall(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	c := turnCall("1", "pay")
+	for range 2 {
+		require.NoError(t, turn.Said(ctx, say(c)))
+		require.Equal(t, []state.ToolCall{c}, turn.Pending())
+		_, err := turn.Run(ctx, c)
+		require.NoError(t, err)
+		require.NoError(t, turn.Answer(state.ToolResult(c, `"paid"`)))
+	}
+}
+
 // A prompt that was trimmed may have one of two calls with an id.
 func TestATurnMakesOnlyTheCallsOfThePrompt(t *testing.T) {
 	st := state.New(turnSchema)
