@@ -416,6 +416,18 @@ func TestATurnForgetsWhatWasAnsweredBeforeTheNextCall(t *testing.T) {
 	}
 }
 
+// The result of a call has no place in a history that was replaced meanwhile. The
+// call has been made, and says so.
+func TestATurnWhoseHistoryWasReset(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	require.NoError(t, turn.Said(ctx, say(turnCall("c1", "note"))))
+	require.NoError(t, st.History().Reset(nil))
+	r, err := turn.Call(ctx, turnCall("c1", "note"))
+	require.Equal(t, `["c1"]`, r.Message.Text())
+	require.ErrorIs(t, err, state.ErrUnknownCall)
+}
+
 // A prompt that was trimmed may have one of two calls with an id.
 func TestATurnMakesOnlyTheCallsOfThePrompt(t *testing.T) {
 	st := state.New(turnSchema)

@@ -2,6 +2,7 @@ package einostate_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/einostate"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -222,4 +224,20 @@ func TestAnswersToTwoCheckpoints(t *testing.T) {
 		}
 		c.check(nil, "user: go", "call c1", "result c1: yes", "user: more", "call c2", "result c2: yes", "assistant: done")
 	})
+}
+
+// TestAnAgentThatFails: the error of an agent fails its message.
+func TestAnAgentThatFails(t *testing.T) {
+	down := errors.New("the model is down")
+	a := agent("billing", scripted(func(context.Context, []*schema.Message, ...model.Option) (*schema.Message, error) {
+		return nil, down
+	}), nil, einostate.Middleware("billing", nil))
+	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{
+		Schema: resumeSchema, Run: einostate.Handle(adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: a}), nil),
+	})
+	must(err)
+	defer m.Close()
+	if _, err := m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("go")}); !errors.Is(err, down) {
+		t.Errorf("Handle returns %v", err)
+	}
 }
