@@ -241,3 +241,27 @@ func TestAnAgentThatFails(t *testing.T) {
 		t.Errorf("Handle returns %v", err)
 	}
 }
+
+// stopping is an agent that interrupts itself.
+type stopping struct{ adk.Agent }
+
+func (s stopping) Run(ctx context.Context, _ *adk.AgentInput, _ ...adk.AgentRunOption) *adk.AsyncIterator[*adk.AgentEvent] {
+	events, send := adk.NewAsyncIteratorPair[*adk.AgentEvent]()
+	send.Send(adk.Interrupt(ctx, "stop"))
+	send.Close()
+	return events
+}
+
+// TestInterruptOutsideOfCalls: nobody could answer it.
+func TestInterruptOutsideOfCalls(t *testing.T) {
+	a := stopping{agent("billing", script(), nil)}
+	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{
+		Schema: resumeSchema, Run: einostate.Handle(adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: a}), nil),
+	})
+	must(err)
+	defer m.Close()
+	_, err = m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("go")})
+	if err == nil || !strings.Contains(err.Error(), "no call of the conversation is open there") {
+		t.Errorf("Handle returns %v", err)
+	}
+}
