@@ -111,6 +111,22 @@ func TestATurnWithinATurn(t *testing.T) {
 	require.False(t, ok)
 }
 
+// So does an agent that the function of a tool runs.
+func TestATurnWithinACall(t *testing.T) {
+	st := state.New(turnSchema)
+	asks := tool.Must(tool.NewStateful("ask", "", func(ctx context.Context, _ *state.State, in turnIn) (string, error) {
+		turn, err := tool.NewTurn(ctx, "chief")
+		if err != nil {
+			return "", err
+		}
+		return turn.State().Agent(), turn.Hear(state.UserText("from a tool"))
+	}))
+	results, err := tool.Run(t.Context(), st, []*tool.Tool{asks}, []state.ToolCall{turnCall("c1", "ask")})
+	require.NoError(t, err)
+	require.Equal(t, "chief", results[0].Message.Text())
+	require.Empty(t, state.Messages.Or(st, nil))
+}
+
 func TestATurnHearsWhatIsNew(t *testing.T) {
 	st := state.New(turnSchema)
 	_, turn := turnOf(t, st, "clerk")
