@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/agentstate/state/workspace"
@@ -77,28 +76,6 @@ func (m *instruments) create(meter metric.Meter) error {
 		return fmt.Errorf("otelstate: %w", err)
 	}
 	return nil
-}
-
-// attributesOf are the attributes of measurements that are made often, which have
-// one attribute: a set that is made for each takes longer than the measurement.
-var (
-	attributesOfKind = fixedAttributes(keyOpName,
-		workspace.OpCommit, workspace.OpUpdate, workspace.OpReset, workspace.OpDelete, workspace.OpCancel, workspace.OpRetry, workspace.OpDiscard)
-	attributesOfStatus = fixedAttributes(keyStatus,
-		workspace.StatusStarted, workspace.StatusDone, workspace.StatusQueued, workspace.StatusDuplicate, workspace.StatusRejected, workspace.StatusFailed)
-)
-
-func fixedAttributes[T ~string](key string, values ...T) func(T) metric.MeasurementOption {
-	sets := map[T]metric.MeasurementOption{}
-	for _, v := range values {
-		sets[v] = metric.WithAttributes(attribute.String(key, string(v)))
-	}
-	return func(v T) metric.MeasurementOption {
-		if set, ok := sets[v]; ok {
-			return set
-		}
-		return metric.WithAttributes(attribute.String(key, string(v)))
-	}
 }
 
 // maxModels is the number of models that metrics tell apart.

@@ -161,14 +161,16 @@ func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
 // measure records the metrics of an operation that has ended.
 func (t *Tracer) measure(s *span, op workspace.Operation) {
 	m := &t.instruments
-	name := func() metric.MeasurementOption { return attributesOfKind(op.Kind) }
+	name := func() metric.MeasurementOption {
+		return metric.WithAttributes(attribute.String(keyOpName, string(op.Kind)))
+	}
 	switch op.Kind {
 	case workspace.OpHandle:
 		m.messages.add(s, func() metric.MeasurementOption {
 			if op.Status == "" { // it was not accepted
 				return metric.WithAttributes(attribute.String(keyErrorType, errorType(op.Err)))
 			}
-			return attributesOfStatus(op.Status)
+			return metric.WithAttributes(attribute.String(keyStatus, string(op.Status)))
 		})
 		if op.Status == workspace.StatusQueued && m.queueDepth.Enabled(s) {
 			m.queueDepth.Record(s, int64(op.Queued))
