@@ -265,3 +265,36 @@ func TestInterruptOutsideOfCalls(t *testing.T) {
 		t.Errorf("Handle returns %v", err)
 	}
 }
+
+// TestMeanwhileWithRepeatedIDs: of the calls with an id, the last one waits. What was
+// said before it is in the prompt once.
+func TestMeanwhileWithRepeatedIDs(t *testing.T) {
+	prompt := ""
+	team := func(t *testing.T) adk.Agent {
+		return agent("billing", scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+			prompt = ""
+			for _, m := range msgs {
+				prompt += string(m.Role) + " " + m.Content + "; "
+			}
+			switch last := msgs[len(msgs)-1]; {
+			case last.Content == "hello":
+				return calls(call("c1", "note", `{"text":"a"}`)), nil
+			case last.Content == "go":
+				return calls(call("c1", "wait", `{"text":"a"}`)), nil
+			case last.Content == "make it 20":
+				return said("noted"), nil
+			}
+			return said("done"), nil
+		}), einostate.Tools(noteTool(0), suspended), einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		for _, text := range []string{"hello", "go", "make it 20"} {
+			c.say(workspace.Message{Content: state.UserText(text)})
+		}
+		c.answer("c1")
+		want := `user hello; assistant ; tool ["a"]; assistant done; user go; user make it 20; assistant noted; assistant ; tool yes; `
+		if prompt != want {
+			c.t.Errorf("the prompt is %q, want %q", prompt, want)
+		}
+	})
+}
