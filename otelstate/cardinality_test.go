@@ -28,7 +28,7 @@ func TestSeriesAreBounded(t *testing.T) {
 func testSeries(t *testing.T) {
 	e := newTelemetry(t, otelstate.Options{Workflow: "desk"})
 	read := tool.Must(tool.New("read", "", func(context.Context, struct{}) (string, error) { return "", nil }))
-	m := open(t, otelstate.Store(store.NewMemory(), e.Tracer), workspace.Options{
+	m := open(t, store.NewMemory(), workspace.Options{
 		Tracer: e.Tracer, Busy: workspace.BusyReject, Messages: 2, Results: 2,
 		Run: func(ctx context.Context, run *workspace.Run) error {
 			id := run.Message().ID

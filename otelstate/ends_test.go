@@ -73,9 +73,6 @@ func testProgram(t *testing.T, rng *rand.Rand) {
 	workspacetest.RandomCalls(t, rng, ttl, func() workspacetest.CallingProcess {
 		e := newTelemetry(t, otelstate.Options{Reads: true, Content: chance(0.5)})
 		s, kill := workspacetest.AsProcess(db)
-		if chance(0.5) {
-			s = otelstate.Store(s, e.Tracer)
-		}
 		delay := time.Duration(rng.Int64N(int64(2 * ttl)))
 		m := open(t, s, workspace.Options{
 			TTL: ttl, Run: runWith(e, delay, rng.IntN(fates)), Tracer: e.Tracer, Queue: 3, Runs: 2,

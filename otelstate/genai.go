@@ -1,7 +1,7 @@
 package otelstate
 
-// The names of the semantic conventions for generative AI and for databases
-// that this package uses, as version 1.41.0 has them. testdata/genai.txt lists
+// The names of the semantic conventions for generative AI that this package
+// uses, as version 1.41.0 has them. testdata/genai.txt lists
 // them.
 const (
 	schemaURL = "https://opentelemetry.io/schemas/1.41.0"
@@ -31,11 +31,7 @@ const (
 	metricInference = "gen_ai.client.operation.duration"
 	metricTokens    = "gen_ai.client.token.usage"
 
-	keyErrorType   = "error.type"
-	keyDBSystem    = "db.system.name"
-	keyDBOperation = "db.operation.name"
-	keyDBBatch     = "db.operation.batch.size"
-	metricDB       = "db.client.operation.duration"
+	keyErrorType = "error.type"
 )
 
 // Values of gen_ai.operation.name, gen_ai.tool.type and gen_ai.token.type.

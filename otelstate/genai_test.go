@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
-	"go.opentelemetry.io/otel/semconv/v1.41.0/dbconv"
 	"go.opentelemetry.io/otel/semconv/v1.41.0/genaiconv"
 )
 
@@ -49,9 +48,8 @@ func TestNamesOfTheConventions(t *testing.T) {
 		string(semconv.GenAIResponseFinishReasonsKey), string(semconv.GenAIUsageInputTokensKey), string(semconv.GenAIUsageOutputTokensKey),
 		string(semconv.GenAIUsageCacheReadInputTokensKey), string(semconv.GenAIUsageCacheCreationInputTokensKey),
 		string(semconv.GenAIUsageReasoningOutputTokensKey), string(semconv.GenAIInputMessagesKey), string(semconv.GenAIOutputMessagesKey),
-		string(semconv.GenAITokenTypeKey), string(semconv.ErrorTypeKey), string(semconv.DBSystemNameKey), string(semconv.DBOperationNameKey),
-		string(semconv.DBOperationBatchSizeKey), genaiconv.ClientOperationDuration{}.Name(), genaiconv.ClientTokenUsage{}.Name(),
-		dbconv.ClientOperationDuration{}.Name(),
+		string(semconv.GenAITokenTypeKey), string(semconv.ErrorTypeKey),
+		genaiconv.ClientOperationDuration{}.Name(), genaiconv.ClientTokenUsage{}.Name(),
 	}
 	slices.Sort(known)
 	require.Equal(t, known, names)

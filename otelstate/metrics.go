@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/agentstate/state/workspace"
@@ -16,12 +15,12 @@ import (
 // of closed sets, except for the names of tools and Go types, which are those of
 // the program, and of models, which are those of answers and limited in number.
 type instruments struct {
-	models                                                                                       nameSet
-	runDuration, toolDuration, inferenceDuration, commitDuration, compactionDuration, dbDuration seconds
-	queueWait, heartbeatLeft                                                                     metric.Float64Histogram
-	queueDepth                                                                                   metric.Int64Histogram
-	tokens, commitSize, commitEffects                                                            amounts
-	messages, runs, takeovers, fenced, deadLetters, conflicts, unknownOutcomes                   counter
+	models                                                                           nameSet
+	runDuration, toolDuration, inferenceDuration, commitDuration, compactionDuration seconds
+	queueWait, heartbeatLeft                                                         metric.Float64Histogram
+	queueDepth                                                                       metric.Int64Histogram
+	tokens, commitSize, commitEffects                                                amounts
+	messages, runs, takeovers, fenced, deadLetters, conflicts, unknownOutcomes       counter
 }
 
 // The boundaries of histograms: those of the conventions, and for others what
@@ -73,33 +72,10 @@ func (m *instruments) create(meter metric.Meter) error {
 	m.conflicts = count("agentstate.conflicts", "{conflict}", "Attempts to write that another writer has overtaken.")
 	m.unknownOutcomes = count("agentstate.unknown_outcomes", "{operation}", "Operations of which it is not known whether they took effect.")
 	m.heartbeatLeft = float("agentstate.heartbeat.left", fractionUnit, "Part of the lease that was left at its renewal.", tenths)
-	m.dbDuration = seconds{float(metricDB, secondsUnit, "Time of a call of the store.", storeSeconds)}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("otelstate: %w", err)
 	}
 	return nil
-}
-
-// attributesOf are the attributes of measurements that are made often, which have
-// one attribute: a set that is made for each takes longer than the measurement.
-var (
-	attributesOfKind = fixedAttributes(keyOpName,
-		workspace.OpCommit, workspace.OpUpdate, workspace.OpReset, workspace.OpDelete, workspace.OpCancel, workspace.OpRetry, workspace.OpDiscard)
-	attributesOfStatus = fixedAttributes(keyStatus,
-		workspace.StatusStarted, workspace.StatusDone, workspace.StatusQueued, workspace.StatusDuplicate, workspace.StatusRejected, workspace.StatusFailed)
-)
-
-func fixedAttributes[T ~string](key string, values ...T) func(T) metric.MeasurementOption {
-	sets := map[T]metric.MeasurementOption{}
-	for _, v := range values {
-		sets[v] = metric.WithAttributes(attribute.String(key, string(v)))
-	}
-	return func(v T) metric.MeasurementOption {
-		if set, ok := sets[v]; ok {
-			return set
-		}
-		return metric.WithAttributes(attribute.String(key, string(v)))
-	}
 }
 
 // maxModels is the number of models that metrics tell apart.

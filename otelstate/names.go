@@ -23,7 +23,6 @@ const (
 	endingRetry  = "retry" // another attempt follows
 	howResume    = "resume"
 	howRestart   = "restart"
-	systemName   = "agentstate" // of db.system.name
 	secondsUnit  = "s"
 	bytesUnit    = "By"
 	fractionUnit = "1"

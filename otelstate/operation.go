@@ -50,7 +50,7 @@ func (t *Tracer) Start(ctx context.Context, op workspace.Operation) context.Cont
 	if op.Kind == workspace.OpRun {
 		name, opts = c.run.name, c.run.opts
 	}
-	if links := t.links(op.Links); len(links) > 0 {
+	if links := links(op.Links); len(links) > 0 {
 		opts = append(slices.Clip(opts), trace.WithLinks(links...))
 	}
 	if op.Root {
@@ -161,14 +161,16 @@ func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
 // measure records the metrics of an operation that has ended.
 func (t *Tracer) measure(s *span, op workspace.Operation) {
 	m := &t.instruments
-	name := func() metric.MeasurementOption { return attributesOfKind(op.Kind) }
+	name := func() metric.MeasurementOption {
+		return metric.WithAttributes(attribute.String(keyOpName, string(op.Kind)))
+	}
 	switch op.Kind {
 	case workspace.OpHandle:
 		m.messages.add(s, func() metric.MeasurementOption {
 			if op.Status == "" { // it was not accepted
 				return metric.WithAttributes(attribute.String(keyErrorType, errorType(op.Err)))
 			}
-			return attributesOfStatus(op.Status)
+			return metric.WithAttributes(attribute.String(keyStatus, string(op.Status)))
 		})
 		if op.Status == workspace.StatusQueued && m.queueDepth.Enabled(s) {
 			m.queueDepth.Record(s, int64(op.Queued))

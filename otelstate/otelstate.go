@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentstate/state/tool"
@@ -24,11 +23,6 @@ type Options struct {
 	// global ones).
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
-
-	// Propagator writes the link that travels with a message (default: W3C trace
-	// context). What it writes is stored with the message, so it should not
-	// write baggage, which may contain anything.
-	Propagator propagation.TextMapPropagator
 
 	// Workflow is the name of what Options.Run of the workspaces does (default:
 	// none). Provider is the provider of model calls whose raw response does not
@@ -78,9 +72,6 @@ func New(opts *Options) (*Tracer, error) {
 	}
 	if o.MeterProvider == nil {
 		o.MeterProvider = otel.GetMeterProvider()
-	}
-	if o.Propagator == nil {
-		o.Propagator = propagation.TraceContext{}
 	}
 	if o.Conversation == nil {
 		o.Conversation = pseudonym

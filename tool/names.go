@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -35,31 +36,16 @@ func checkToolName(name string) string {
 // mapstructure do, which both follow Unicode's simple folding (ſ is s, and the
 // Kelvin sign is k), and where upper or lower case alone make two letters equal
 // (ı is i). It ignores _ and - as encoding/json/v2 does for case:ignore.
-func sameName(a, b string) bool {
-	for {
-		var x, y rune
-		x, a = nextFolded(a)
-		y, b = nextFolded(b)
-		if x != y {
-			return false
-		}
-		if x < 0 {
-			return true
-		}
-	}
-}
+func sameName(a, b string) bool { return foldName(a) == foldName(b) }
 
-// nextFolded returns the first letter that counts in sameName, or -1, and the
-// rest of the name.
-func nextFolded(name string) (rune, string) {
-	for name != "" {
-		c, n := utf8.DecodeRuneInString(name)
-		name = name[n:]
-		if c != '_' && c != '-' {
-			return foldRune(c), name
+// foldName returns one name for all that are the same for sameName.
+func foldName(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '_' || c == '-' {
+			return -1
 		}
-	}
-	return -1, ""
+		return foldRune(c)
+	}, name)
 }
 
 // foldRune returns one letter for all that differ only in case.

@@ -132,7 +132,7 @@ func (s *rawSchema) without(hidden func(name string) bool) (state.JSON, error) {
 		}
 	}
 	search := mentions{root: shown, hidden: hidden, seen: map[string]bool{}}
-	if place, name := search.inSchema("$", shown); place != "" {
+	if place, name := search.inSchema("$", shown.JSON()); place != "" {
 		return "", fmt.Errorf("the schema: %s speaks of the parameter %s, which is injected: write a schema without it",
 			place, fault.Quote(name))
 	}
@@ -147,98 +147,83 @@ type mentions struct {
 	seen   map[string]bool // the references that have been followed
 }
 
-// inSchema returns the place of a hidden name and the name, or "".
-func (s mentions) inSchema(path string, schema jsontext.Object) (place, name string) {
-	for _, m := range schema {
-		at := jsontext.Path(path, m.Name)
-		switch m.Name {
-		case "allOf", "anyOf", "oneOf":
-			schemas, _ := jsontext.Elements(m.Value)
-			for i, schema := range schemas {
-				if place, name := s.inText(jsontext.Index(at, i), schema); place != "" {
-					return place, name
-				}
-			}
-		case "not", "if", "then", "else":
-			place, name = s.inText(at, m.Value)
-		case "$ref", "$dynamicRef":
-			place, name = s.inReference(at, m.Value)
-		case "properties", "patternProperties":
-			members, _ := jsontext.Members(m.Value)
-			for _, property := range members {
-				// A pattern such as ^user$ is a name, too.
-				if pattern := strings.Trim(property.Name, "^$"); s.hidden(property.Name) || s.hidden(pattern) {
-					return at, pattern
-				}
-			}
-		case "required", "propertyNames":
-			place, name = s.inStrings(at, m.Value)
-		case "dependentRequired", "dependentSchemas", "dependencies":
-			members, _ := jsontext.Members(m.Value)
-			for _, dependency := range members {
-				if s.hidden(dependency.Name) {
-					return at, dependency.Name
-				}
-				if jsontext.Kind(dependency.Value) == "array" {
-					place, name = s.inStrings(at, dependency.Value)
-				} else {
-					place, name = s.inText(jsontext.Path(at, dependency.Name), dependency.Value)
-				}
-				if place != "" {
-					return place, name
-				}
-			}
-		}
-		if place != "" {
-			return place, name
-		}
+// inSchema returns the place of a hidden name and the name, or "". text is a
+// schema, which may be true or false, or a list of schemas.
+func (s mentions) inSchema(path string, text []byte) (place, name string) {
+	schemas, _ := jsontext.Elements(text)
+	for i := 0; i < len(schemas) && place == ""; i++ {
+		place, name = s.inSchema(jsontext.Index(path, i), schemas[i])
 	}
-	return "", ""
+	members, _ := jsontext.Members(text)
+	for i := 0; i < len(members) && place == ""; i++ {
+		place, name = s.inKeyword(jsontext.Path(path, members[i].Name), members[i].Name, members[i].Value)
+	}
+	return place, name
 }
 
-// inText is inSchema for a schema that may be true or false.
-func (s mentions) inText(path string, schema []byte) (place, name string) {
-	if jsontext.Kind(schema) != "object" {
-		return "", ""
+// inKeyword is inSchema for the value of a keyword.
+func (s mentions) inKeyword(at, keyword string, text []byte) (place, name string) {
+	switch keyword {
+	case "allOf", "anyOf", "oneOf", "not", "if", "then", "else":
+		return s.inSchema(at, text)
+	case "$ref", "$dynamicRef":
+		return s.inSchema(at, s.follow(text))
+	case "required", "propertyNames":
+		return s.inStrings(at, text)
+	case "properties", "patternProperties", "dependentRequired", "dependentSchemas", "dependencies":
+		members, _ := jsontext.Members(text)
+		for i := 0; i < len(members) && place == ""; i++ {
+			m := members[i]
+			switch {
+			case s.names(m.Name) != "":
+				return at, s.names(m.Name)
+			case keyword == "properties", keyword == "patternProperties": // of other objects
+			case jsontext.Kind(m.Value) == "array":
+				place, name = s.inStrings(at, m.Value)
+			default:
+				place, name = s.inSchema(jsontext.Path(at, m.Name), m.Value)
+			}
+		}
 	}
-	members, _ := jsontext.Members(schema)
-	return s.inSchema(path, members)
+	return place, name
+}
+
+// names returns the hidden name that a text is, or "". A pattern such as ^user$ is
+// a name, too.
+func (s mentions) names(text string) string {
+	if name := strings.Trim(text, "^$"); s.hidden(name) {
+		return name
+	}
+	return ""
 }
 
 // inStrings searches all strings of a JSON value.
 func (s mentions) inStrings(path string, text []byte) (place, name string) {
-	switch jsontext.Kind(text) {
-	case "string":
-		if text := strings.Trim(jsontext.Unquote(text), "^$"); s.hidden(text) {
-			return path, text
-		}
-	case "array":
-		elements, _ := jsontext.Elements(text)
-		for _, element := range elements {
-			if place, name := s.inStrings(path, element); place != "" {
-				return place, name
-			}
-		}
-	case "object":
-		members, _ := jsontext.Members(text)
-		for _, m := range members {
-			if place, name := s.inStrings(path, m.Value); place != "" {
-				return place, name
-			}
+	if jsontext.Kind(text) == "string" {
+		if name := s.names(jsontext.Unquote(text)); name != "" {
+			return path, name
 		}
 	}
-	return "", ""
+	parts, _ := jsontext.Elements(text)
+	members, _ := jsontext.Members(text)
+	for _, m := range members {
+		parts = append(parts, m.Value)
+	}
+	for i := 0; i < len(parts) && place == ""; i++ {
+		place, name = s.inStrings(path, parts[i])
+	}
+	return place, name
 }
 
-// inReference searches the schema to which a reference of the same document
-// leads.
-func (s mentions) inReference(path string, text []byte) (place, name string) {
+// follow returns the schema to which a reference of the same document leads, the
+// first time.
+func (s mentions) follow(text []byte) []byte {
 	if jsontext.Kind(text) != "string" {
-		return "", ""
+		return nil
 	}
 	pointer, local := strings.CutPrefix(jsontext.Unquote(text), "#/")
 	if !local || s.seen[pointer] {
-		return "", ""
+		return nil
 	}
 	s.seen[pointer] = true
 	value := s.root.JSON()
@@ -246,5 +231,5 @@ func (s mentions) inReference(path string, text []byte) (place, name string) {
 		members, _ := jsontext.Members(value)
 		value = members.Get(strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
 	}
-	return s.inText(path, value)
+	return value
 }

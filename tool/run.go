@@ -58,13 +58,9 @@ func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.Tool
 // run makes all calls of a step of which none has been made.
 func (s *Step) run(ctx context.Context) {
 	s.untried = true
-	calls := make([]state.ToolCall, len(s.calls))
-	for i := range s.calls {
-		calls[i] = s.calls[i].ToolCall
-	}
-	batches := s.box.plan(s.box.indexes(calls))
-	if ctx == nil {
-		batches = nil // no function is called
+	var batches [][]int
+	if ctx != nil { // else no function is called
+		batches = plan(s.calls)
 	}
 	s.order = s.order[:0]
 	s.batches = len(batches)

@@ -133,9 +133,7 @@ func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.To
 	s.order = make([]*stepCall, len(calls))
 	for i, call := range calls {
 		s.calls[i].ToolCall, s.calls[i].index = call, i
-		if index := s.box.index(call.Name); index >= 0 {
-			s.calls[i].tool = s.box.tools[index]
-		}
+		s.calls[i].tool, _ = s.box.named(call.Name)
 		s.order[i] = &s.calls[i]
 	}
 	return s, nil

@@ -111,6 +111,22 @@ func TestATurnWithinATurn(t *testing.T) {
 	require.False(t, ok)
 }
 
+// So does an agent that the function of a tool runs.
+func TestATurnWithinACall(t *testing.T) {
+	st := state.New(turnSchema)
+	asks := tool.Must(tool.NewStateful("ask", "", func(ctx context.Context, _ *state.State, in turnIn) (string, error) {
+		turn, err := tool.NewTurn(ctx, "chief")
+		if err != nil {
+			return "", err
+		}
+		return turn.State().Agent(), turn.Hear(state.UserText("from a tool"))
+	}))
+	results, err := tool.Run(t.Context(), st, []*tool.Tool{asks}, []state.ToolCall{turnCall("c1", "ask")})
+	require.NoError(t, err)
+	require.Equal(t, "chief", results[0].Message.Text())
+	require.Empty(t, state.Messages.Or(st, nil))
+}
+
 func TestATurnHearsWhatIsNew(t *testing.T) {
 	st := state.New(turnSchema)
 	_, turn := turnOf(t, st, "clerk")
@@ -221,9 +237,13 @@ func TestATurnGoesOn(t *testing.T) {
 	calls := []state.ToolCall{turnCall("c1", "note"), turnCall("c2", "note"), turnCall("f", "foreign")}
 	require.NoError(t, before.Said(ctx, say(calls...)))
 	_, turn := turnOf(t, st, "clerk")
+	_, err := turn.End() // of nothing
+	require.NoError(t, err)
 	for _, i := range []int{1, 0} {
+		ctx, cancel := context.WithCancel(ctx) // that of a call ends with it
 		_, err := turn.Call(ctx, calls[i])
 		require.NoError(t, err)
+		cancel()
 	}
 	require.Equal(t, []string{"c1", "c2"}, turnLog.Or(st, nil))
 	require.Equal(t, calls[2:], turn.Pending())
@@ -239,7 +259,7 @@ func TestATurnTellsCallsWithOneIDApart(t *testing.T) {
 	ctx, clerk := turnOf(t, st, "clerk")
 	require.NoError(t, clerk.Said(ctx, say(turnCall("c1", "note"), turnCall("c2", "note"))))
 	ctx, chief := turnOf(t, st, "chief")
-	require.NoError(t, chief.Said(ctx, say(turnCall("c1", "note"))))
+	require.NoError(t, chief.Said(ctx, say(turnCall("c2", "note"), turnCall("c1", "note"))))
 	ctx, clerk = turnOf(t, st, "clerk") // in a later process
 	for _, id := range []string{"c2", "c1"} {
 		_, err := clerk.Call(ctx, turnCall(id, "note"))
@@ -405,6 +425,50 @@ func TestATurnForgetsWhatWasAnswered(t *testing.T) {
 		require.NoError(t, turn.Answer(state.ToolResult(c, `"paid"`)))
 		require.Empty(t, turn.Suspended())
 	}
+}
+
+// So it is if nobody asks between the result and the next call with the id.
+func TestATurnForgetsWhatWasAnsweredBeforeTheNextCall(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	c := turnCall("1", "pay")
+	for range 2 {
+		require.NoError(t, turn.Said(ctx, say(c)))
+		require.Equal(t, []state.ToolCall{c}, turn.Pending())
+		_, err := turn.Run(ctx, c)
+		require.NoError(t, err)
+		require.NoError(t, turn.Answer(state.ToolResult(c, `"paid"`)))
+	}
+}
+
+// Some providers give calls no id.
+func TestATurnTellsCallsWithoutIDApart(t *testing.T) {
+	st := state.New(turnSchema)
+	require.NoError(t, turnVault.Set(st, "gold"))
+	ctx, turn := turnOf(t, st, "chief")
+	note, open := turnCall("", "note"), turnCall("", "open")
+	open.Input = `{}`
+	require.NoError(t, turn.Said(ctx, say(note, open, note)))
+	var got []string
+	for _, c := range []state.ToolCall{open, note, note} {
+		r, err := turn.Call(ctx, c)
+		require.NoError(t, err)
+		got = append(got, fmt.Sprint(r.Index, r.Message.Text()))
+	}
+	require.Equal(t, []string{`1gold`, `0[""]`, `2[""]`}, got)
+	require.Empty(t, turn.Pending())
+}
+
+// The result of a call has no place in a history that was replaced meanwhile. The
+// call has been made, and says so.
+func TestATurnWhoseHistoryWasReset(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	require.NoError(t, turn.Said(ctx, say(turnCall("c1", "note"))))
+	require.NoError(t, st.History().Reset(nil))
+	r, err := turn.Call(ctx, turnCall("c1", "note"))
+	require.Equal(t, `["c1"]`, r.Message.Text())
+	require.ErrorIs(t, err, state.ErrUnknownCall)
 }
 
 // A prompt that was trimmed may have one of two calls with an id.

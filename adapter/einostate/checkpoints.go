@@ -25,9 +25,10 @@ type Interrupt struct {
 	// Foreign says that the tool is not one of [Tools]. It is called again with
 	// the answer; for the others, the answer is the result.
 	Foreign bool `json:"foreign,omitempty"`
-	// Seen is how many messages behind the call, without results, the agent has
-	// been shown when it is resumed.
-	Seen int `json:"seen,omitempty"`
+	// Seen is how many messages behind the call, without results, there were when
+	// it began to wait. Missed is what had been said before while the call waited.
+	Seen   int             `json:"seen,omitempty"`
+	Missed []state.Message `json:"missed,omitempty"`
 }
 
 // CheckpointField is the field of [Checkpoints], for the schema. Only the host
@@ -55,21 +56,21 @@ type resumption struct {
 	id         string
 	checkpoint Checkpoint
 	// missed has what was said while each call waited.
-	missed map[string][]*schema.Message
+	missed map[string][]state.Message
 }
 
 // catchUp returns the first prompt of an agent with what was said meanwhile: in
 // front of the calls that have waited, so that it ends with their results. An
 // agent that was not interrupted is shown it in front of the last message.
-func (r *resumption) catchUp(msgs []*schema.Message) []*schema.Message {
+func (r *resumption) catchUp(msgs []*schema.Message) ([]*schema.Message, error) {
 	last := len(msgs) - 1
 	for last >= 0 && msgs[last].Role == schema.Tool {
 		last--
 	}
 	if last < 0 {
-		return msgs
+		return msgs, nil
 	}
-	var missed []*schema.Message
+	var missed []state.Message
 	of := msgs[last].ToolCalls
 	for id, said := range r.missed {
 		waited := slices.ContainsFunc(of, func(c schema.ToolCall) bool { return c.ID == id })
@@ -77,7 +78,8 @@ func (r *resumption) catchUp(msgs []*schema.Message) []*schema.Message {
 			missed = said
 		}
 	}
-	return slices.Insert(slices.Clone(msgs), last, missed...)
+	own, err := FromMessages(missed...)
+	return slices.Insert(slices.Clone(msgs), last, own...), err
 }
 
 func (checkpoints) Get(ctx context.Context, id string) ([]byte, bool, error) {

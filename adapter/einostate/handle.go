@@ -11,7 +11,6 @@ import (
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/cloudwego/eino/adk"
-	"github.com/cloudwego/eino/schema"
 )
 
 // Handle returns a function for [workspace.Options.Run] that lets the agent of a
@@ -107,7 +106,7 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 // newResumption returns what the agents need to go on at a checkpoint. It opens
 // the answered calls of foreign tools again: their results come from the tools.
 func newResumption(run *workspace.Run, id string, c Checkpoint) (*resumption, error) {
-	r := &resumption{id, c, map[string][]*schema.Message{}}
+	r := &resumption{id, c, map[string][]state.Message{}}
 	msgs := state.Messages.Or(run.State(), nil)
 	for call, in := range c.Interrupts {
 		missed := behind(msgs, call)
@@ -116,10 +115,7 @@ func newResumption(run *workspace.Run, id string, c Checkpoint) (*resumption, er
 				seen--
 			}
 		}
-		var err error
-		if r.missed[call], err = FromMessages(withoutOrphans(missed)...); err != nil {
-			return nil, err
-		}
+		r.missed[call] = slices.Concat(in.Missed, withoutOrphans(missed))
 	}
 	for _, answer := range run.Message().Answers {
 		if !c.Interrupts[answer.Call().ID].Foreign {
@@ -191,14 +187,10 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 			if at.Type != adk.AddressSegmentTool || run.Suspend(at.SubID) != nil {
 				continue
 			}
-			call := Interrupt{in.ID, !own, 0}
-			if before, waited := resumed.checkpoint.Interrupts[at.SubID]; waited {
-				call.Seen = before.Seen // the model was not asked since
-			} else {
-				for _, m := range behind(msgs, at.SubID) {
-					if _, result := m.(state.ToolResultMessage); !result {
-						call.Seen++
-					}
+			call := Interrupt{in.ID, !own, 0, resumed.missed[at.SubID]}
+			for _, m := range behind(msgs, at.SubID) {
+				if _, result := m.(state.ToolResultMessage); !result {
+					call.Seen++
 				}
 			}
 			found, own, calls[at.SubID] = true, false, call
@@ -216,7 +208,7 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 		waiting[c.ID] = true
 	}
 	return change(ctx, func(all map[string]Checkpoint) {
-		if c, ok := all[resumed.id]; ok && len(calls) > 0 {
+		if c, ok := all[resumed.id]; ok {
 			c.Interrupts = calls
 			all[resumed.id] = c
 		}

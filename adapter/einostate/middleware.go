@@ -56,8 +56,8 @@ type middleware struct {
 // turn is one run of an agent, or its resumption.
 type turn struct {
 	*tool.Turn
-	inner bool // a tool of another agent runs this one
-	begun bool // the model was asked; before, calls are those of an interrupt
+	resumed *resumption // nil for a run that begins, and for an agent that is a tool
+	begun   bool        // the model was asked; before, calls are those of an interrupt
 }
 
 type turnKey struct{}
@@ -71,12 +71,13 @@ func (m *middleware) BeforeAgent(ctx context.Context, c *adk.ChatModelAgentConte
 			tools = append(tools, own.tool)
 		}
 	}
-	_, inner := tool.TurnOf(ctx)
 	t, err := tool.NewTurn(ctx, m.agent, tools...)
 	if err != nil {
 		return ctx, nil, err
 	}
-	return context.WithValue(t.Context(ctx), turnKey{}, &turn{Turn: t, inner: inner}), c, nil
+	resumed, _ := ctx.Value(resumptionKey{}).(*resumption)
+	ctx = context.WithValue(t.Context(ctx), turnKey{}, &turn{Turn: t, resumed: resumed})
+	return context.WithValue(ctx, resumptionKey{}, nil), c, nil
 }
 
 func (m *middleware) BeforeModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
@@ -105,10 +106,14 @@ func (t *turn) begin(ctx context.Context, s *adk.ChatModelAgentState) error {
 		hidden[usable.Name()] = false
 	}
 	s.ToolInfos = slices.DeleteFunc(slices.Clone(s.ToolInfos), func(info *schema.ToolInfo) bool { return hidden[info.Name] })
-	if resumed, ok := ctx.Value(resumptionKey{}).(*resumption); ok && !t.inner {
-		s.Messages = resumed.catchUp(s.Messages)
+	var err error
+	if t.resumed != nil {
+		s.Messages, err = t.resumed.catchUp(s.Messages)
 	}
-	if err := t.hear(s.Messages); err != nil {
+	if err == nil {
+		err = t.hear(s.Messages)
+	}
+	if err != nil {
 		return err
 	}
 	for range transcript.ShapesFunc(s.Messages, Format.Shape).Pending() { // an open call

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firebase/genkit/go/ai"
 	"github.com/firebase/genkit/go/genkit"
@@ -399,6 +400,63 @@ func TestStreamHasResults(t *testing.T) {
 	if !slices.Equal(chunks, []string{"tool1a"}) {
 		t.Errorf("chunks %q", chunks)
 	}
+}
+
+// A step of Genkit's own tools alone is none of this middleware: it does not count,
+// no chunk of the stream is empty, and its tools are offered.
+func TestStepsOfGenkitDoNotCount(t *testing.T) {
+	b := newBench(t, ai.NewModelMessage(request("look", "c1", `{"name":"x"}`)), ai.NewModelMessage(request("look", "c2", `{"name":"y"}`)),
+		ai.NewModelMessage(request("write", "c3", `{"name":"a"}`)), ai.NewModelTextMessage("Done."))
+	b.foreign = []ai.ToolRef{ai.NewTool("look", "Looks.", func(_ *ai.ToolContext, in item) (string, error) { return "seen " + in.Name, nil })}
+	must(state.Messages.Set(b.st, []state.Message{state.UserText("First.")}))
+	began := time.Now()
+	_, err := b.try(&genkitstate.Options{MaxTurns: 1}, ai.WithMessages(ai.NewUserTextMessage("Look twice.")), ai.WithPrompt("Then write."),
+		ai.WithStreaming(func(_ context.Context, c *ai.ModelResponseChunk) error {
+			if len(c.Content) == 0 {
+				t.Error("a chunk without content")
+			}
+			return nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, state.Messages.Or(b.st, nil), "user: First.", "user: Look twice.", "user: Then write.", "calls: look c1", "result c1: seen x",
+		"calls: look c2", "result c2: seen y", "calls: write c3", "result c3: a", "assistant: Done.")
+	var offered []string
+	for _, d := range b.sent[0].Tools {
+		offered = append(offered, d.Name)
+	}
+	if !slices.Equal(offered, []string{"look", "pay", "write"}) {
+		t.Errorf("the model is offered %q", offered)
+	}
+	for _, r := range b.st.History().All() {
+		if r.StartedAt.Before(began) || r.StartedAt.After(r.CreatedAt) {
+			t.Errorf("the model was asked at %v, between %v and %v", r.StartedAt, began, r.CreatedAt)
+		}
+	}
+}
+
+// Middleware around this one may ask again after an error. The results of Genkit's
+// tools are recorded once.
+func TestMiddlewareAroundTriesAgain(t *testing.T) {
+	b := newBench(t, ai.NewModelMessage(request("look", "c1", `{"name":"x"}`), request("write", "c2", `{"name":"a"}`)))
+	look := ai.NewTool("look", "Looks.", func(_ *ai.ToolContext, in item) (string, error) { return "seen " + in.Name, nil })
+	again := func(next ai.ModelFunc) ai.ModelFunc {
+		return func(ctx context.Context, req *ai.ModelRequest, cb ai.ModelStreamCallback) (*ai.ModelResponse, error) {
+			resp, err := next(ctx, req, cb)
+			if err == nil {
+				return resp, nil
+			}
+			b.answers = append(b.answers, ai.NewModelTextMessage("Done."))
+			return next(ctx, req, cb)
+		}
+	}
+	_, err := genkit.Generate(state.NewContext(b.ctx, b.st), b.g, ai.WithPrompt("Go."), ai.WithModel(b.model),
+		ai.WithTools(append(genkitstate.Tools(tools...), look)...), ai.WithMiddleware(again, genkitstate.Middleware(tools, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: look c1 write c2", "result c1: seen x", "result c2: a", "assistant: Done.")
 }
 
 func TestContextWithoutState(t *testing.T) {

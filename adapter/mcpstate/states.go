@@ -27,9 +27,6 @@ type View struct {
 	Redact func(text string) string // masks all secrets, also those that the sender may not read
 }
 
-// memoryUser is the user of a state in memory.
-const memoryUser = "local"
-
 // Memory returns the States of a server with one state, such as a server that a
 // client starts as its own process. agent returns the agent that sent a request;
 // nil stands for the rights of st itself. What fn writes in Do stays, even if fn
@@ -59,7 +56,7 @@ func (m *memory) View(_ context.Context, req mcp.Request) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	return View{memoryUser, st.Snapshot(), m.st.Snapshot().Redact}, nil
+	return View{"local", st.Snapshot(), m.st.Snapshot().Redact}, nil
 }
 
 func (m *memory) Do(ctx context.Context, req mcp.Request, fn func(context.Context, *state.State) error) error {

@@ -86,23 +86,22 @@ func handler(states States, t *tool.Tool) mcp.ToolHandler {
 		}
 		var result *mcp.CallToolResult
 		err := states.Do(ctx, req, func(ctx context.Context, st *state.State) error {
-			result = failure("unknown tool " + t.Name())
 			if len(tool.Usable(st, tools)) == 0 {
+				result = failure("unknown tool " + t.Name())
 				return errFailed
 			}
 			results, err := tool.Run(ctx, st, tools, []state.ToolCall{call})
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if len(results) == 0 {
+			case len(results) == 0:
 				result = failure("The call waits for a decision and has no result yet.")
-				return nil
-			}
-			if err := results[0].Err; err != nil {
-				result = failure(err.Error())
+			case results[0].Err != nil:
+				result = failure(results[0].Err.Error())
 				return errFailed
+			default:
+				result = success(results[0].Message.Content())
 			}
-			result = success(results[0].Message.Content())
 			return nil
 		})
 		if err != nil && !errors.Is(err, errFailed) {

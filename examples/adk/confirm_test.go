@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
@@ -18,12 +19,23 @@ import (
 	"github.com/agentstate/state/tool"
 )
 
-// Without a workspace, a person confirms calls as adk documents it: the call that
-// is confirmed is made again, and the other one is an error.
-func TestConfirmationOfADK(t *testing.T) {
+// confirm lets an agent make two calls, slow and fast, and answers what adk asks
+// about each. A call that is confirmed writes its text, the slow one behind the
+// fast one, if both are.
+func confirm(t *testing.T, slow, fast bool) *state.State {
+	fastIsMade := make(chan struct{})
 	note := tool.Must(tool.New("note", "Write a note.", func(ctx context.Context, in noteInput) (map[string]string, error) {
-		if !Confirmed(ctx) {
+		switch {
+		case !Confirmed(ctx):
 			return nil, tool.Suspend(errors.New("a person has to agree"))
+		case in.Text == "fast":
+			defer close(fastIsMade)
+		case fast:
+			select {
+			case <-fastIsMade:
+			case <-time.After(time.Second):
+				t.Error("adk makes one call after the other")
+			}
 		}
 		return map[string]string{"noted": in.Text}, nil
 	}, tool.ToFunc(notes, "noted", func(text string) ([]string, error) { return []string{text}, nil })))
@@ -44,8 +56,10 @@ func TestConfirmationOfADK(t *testing.T) {
 		must(t, err)
 		for _, part := range parts(event) {
 			if asks := part.FunctionCall; asks != nil && asks.Name == toolconfirmation.FunctionCallName {
+				call, err := toolconfirmation.OriginalCallFrom(asks)
+				must(t, err)
 				answers.Parts = append(answers.Parts, &genai.Part{FunctionResponse: &genai.FunctionResponse{
-					ID: asks.ID, Name: asks.Name, Response: map[string]any{"confirmed": len(answers.Parts) == 0},
+					ID: asks.ID, Name: asks.Name, Response: map[string]any{"confirmed": map[string]bool{"slow-1": slow, "fast-1": fast}[call.ID]},
 				}})
 			}
 		}
@@ -56,16 +70,64 @@ func TestConfirmationOfADK(t *testing.T) {
 	for _, err := range r.Run(ctx, "ann", "s", answers, agent.RunConfig{}) {
 		must(t, err)
 	}
-	if got := notes.Or(st, nil); !slices.Equal(got, []string{"slow"}) {
-		t.Errorf("notes %v", got)
-	}
-	var failed []string
-	for _, m := range state.Messages.Or(st, nil) {
-		if m, ok := m.(state.ToolResultMessage); ok && m.IsError() {
-			failed = append(failed, m.Call().ID)
+	return st
+}
+
+// Without a workspace, a person confirms calls as adk documents it: a call that is
+// confirmed is made again, and another one is an error. Calls that are confirmed
+// together are a step: the notes are in the order of the calls.
+func TestConfirmationOfADK(t *testing.T) {
+	for _, c := range []struct {
+		slow, fast    bool
+		notes, failed []string
+	}{
+		{true, false, []string{"slow"}, []string{"fast-1"}},
+		{false, true, []string{"fast"}, []string{"slow-1"}},
+		{true, true, []string{"slow", "fast"}, nil},
+	} {
+		st := confirm(t, c.slow, c.fast)
+		if got := notes.Or(st, nil); !slices.Equal(got, c.notes) {
+			t.Errorf("notes %v, want %v", got, c.notes)
+		}
+		var results, failed []string
+		for _, m := range state.Messages.Or(st, nil) {
+			if m, ok := m.(state.ToolResultMessage); ok {
+				results = append(results, m.Call().ID)
+				if m.IsError() {
+					failed = append(failed, m.Call().ID)
+				}
+			}
+		}
+		if !slices.Equal(results, []string{"slow-1", "fast-1"}) || !slices.Equal(failed, c.failed) {
+			t.Errorf("calls with results: %v, and those that have failed: %v, want %v", results, failed, c.failed)
 		}
 	}
-	if !slices.Equal(failed, []string{"fast-1"}) {
-		t.Errorf("calls that have failed: %v", failed)
+}
+
+// An answer that the state refuses, here of an agent that may not speak, is the
+// error of the run, and none of its calls is made.
+func TestAnAnswerThatIsNotRecorded(t *testing.T) {
+	made := false
+	kit := NewKit(0, tool.Must(tool.New("note", "Write a note.", func(context.Context, noteInput) (string, error) {
+		made = true
+		return "", nil
+	})))
+	plug, err := kit.Plugin()
+	must(t, err)
+	root, err := llmagent.New(llmagent.Config{Name: "stranger", Model: &steps{n: 1}, Tools: kit.Tools()})
+	must(t, err)
+	r, err := runner.New(runner.Config{
+		AppName: "desk", Agent: root, SessionService: session.InMemoryService(), AutoCreateSession: true,
+		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{plug}},
+	})
+	must(t, err)
+	ctx := state.NewContext(t.Context(), state.New(noteSchema))
+	for _, err = range r.Run(ctx, "ann", "s", genai.NewContentFromText("hello", genai.RoleUser), agent.RunConfig{}) {
+		if err != nil {
+			break // as Answer ends
+		}
+	}
+	if !errors.Is(err, state.ErrDenied) || made {
+		t.Errorf("the run ends with %v, and a call was made: %v", err, made)
 	}
 }

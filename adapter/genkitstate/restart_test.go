@@ -1,0 +1,99 @@
+package genkitstate_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/firebase/genkit/go/ai"
+	"github.com/firebase/genkit/go/genkit"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/adapter/genkitstate"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace"
+)
+
+// What a caller holds is not changed by an input that replaces that of a call. A
+// message of which no call was made is in no conversation but the response.
+func TestRestartedInputs(t *testing.T) {
+	b := newBench(t, ai.NewModelMessage(request("pay", "c1", `{"amount":6}`), request("pay", "c2", `{"amount":7}`)),
+		ai.NewModelTextMessage("Done."))
+	must(state.Messages.Set(b.st, []state.Message{state.UserText("Go.")}))
+	resp := b.generate(ai.WithPrompt("Go."))
+	if n := len(resp.Request.Messages); n != 1 {
+		t.Errorf("the request has %d messages", n)
+	}
+	pay := genkitstate.Tools(tools...)[1].(ai.Tool)
+	must(approved.Set(b.host, true))
+	held, err := genkitstate.From(state.Messages.Or(b.st, nil)...)
+	must(err)
+	first, second := resp.Interrupts()[0], resp.Interrupts()[1]
+	b.generate(ai.WithMessages(held...), ai.WithToolRestarts(
+		pay.Restart(first, nil), pay.Restart(second, &ai.RestartOptions{ReplaceInput: map[string]any{"amount": 8}})))
+	b.prompt()
+	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 pay c2",
+		"result c1: paid 6 as c1", "result c2: paid 8 as c2", "assistant: Done.")
+	input, err := state.JSONOf(held[len(held)-1].Content[1].ToolRequest.Input)
+	if err != nil || input != `{"amount":7}` {
+		t.Errorf("the input that the caller holds is %s, %v", input, err)
+	}
+}
+
+// Results of calls without ids, of one name, are those of the calls in their order.
+func TestResultsWithoutIDs(t *testing.T) {
+	b := newBench(t, ai.NewModelTextMessage("Done."))
+	call := func(input state.JSON) state.ToolCall { return state.ToolCall{Name: "write", Input: input} }
+	calls := []state.ToolCall{call(`{"name":"a"}`), call(`{"name":"b"}`), call(`{"name":"c"}`)}
+	must(state.Messages.Set(b.st, []state.Message{state.UserText("Go.")}))
+	must(b.st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}))
+	must(b.st.History().Answer(state.ToolResult(calls[0], `"x"`), state.ToolResult(calls[1], `"y"`)))
+	conversation, err := genkitstate.From(state.Messages.Or(b.st, nil)...)
+	must(err)
+	b.generate(ai.WithMessages(conversation...))
+	prompt, err := genkitstate.Messages(b.sent[0].Messages...)
+	must(err)
+	var results []string
+	for _, m := range prompt {
+		if r, ok := m.(state.ToolResultMessage); ok {
+			results = append(results, r.Text())
+		}
+	}
+	if !slices.Equal(results, []string{"x", "y", "c"}) {
+		t.Errorf("the model reads %q", results)
+	}
+	if got := log.Or(b.st, nil); !slices.Equal(got, []string{"c"}) {
+		t.Errorf("log %q", got)
+	}
+}
+
+// The results of Genkit's tools are committed before the model is asked again.
+func TestResultsOfGenkitAreCommitted(t *testing.T) {
+	b := newBench(t)
+	b.foreign = []ai.ToolRef{ai.NewTool("look", "Looks.", func(_ *ai.ToolContext, in item) (string, error) { return "seen " + in.Name, nil })}
+	var m *workspace.Manager
+	stored := []int{}
+	b.model = genkit.DefineModel(b.g, "test/stored", &ai.ModelOptions{Supports: &ai.ModelSupports{Tools: true, Multiturn: true}},
+		func(ctx context.Context, req *ai.ModelRequest, _ ai.ModelStreamCallback) (*ai.ModelResponse, error) {
+			view, err := m.View(ctx, "ann")
+			must(err)
+			stored = append(stored, len(state.Messages.Or(view.State(), nil)))
+			answer := ai.NewModelMessage(request("look", "c1", `{"name":"x"}`))
+			if len(stored) > 1 {
+				answer = ai.NewModelTextMessage("Done.")
+			}
+			return &ai.ModelResponse{Request: req, Message: answer, FinishReason: ai.FinishReasonStop}, nil
+		})
+	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: team, Run: func(ctx context.Context, run *workspace.Run) error {
+		b.st, b.ctx = run.State().As("clerk"), ctx
+		_, err := b.try(nil, ai.WithPrompt("Go."))
+		return err
+	}})
+	must(err)
+	defer m.Close()
+	_, err = m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("Go.")})
+	must(err)
+	if !slices.Equal(stored, []int{0, 3}) {
+		t.Errorf("messages in the store at each request: %v", stored)
+	}
+}
