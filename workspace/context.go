@@ -2,7 +2,10 @@ package workspace
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 
+	"github.com/agentstate/state/internal/cachekey"
 	"github.com/agentstate/state/internal/suspend"
 )
 
@@ -25,12 +28,20 @@ type contextKey struct{}
 // NewContext returns a context that carries a run.
 func NewContext(ctx context.Context, r *Run) context.Context {
 	if r == nil {
-		ctx = suspend.NewContext(ctx, nil, nil)
+		ctx = cachekey.NewContext(suspend.NewContext(ctx, nil, nil), "")
 	} else {
+		ctx = cachekey.NewContext(ctx, r.m.cacheKey(r.user))
 		ctx = context.WithValue(ctx, workspaceKey{r.m, r.user}, r)
 		ctx = suspend.NewContext(ctx, r, func(key string) { r.suspended.note(r.runID, r.state, key) })
 	}
 	return context.WithValue(ctx, contextKey{}, r)
+}
+
+// cacheKey returns the key under which a provider caches the conversation of a
+// user. It does not tell the user's id.
+func (m *Manager) cacheKey(user string) string {
+	sum := sha256.Sum256([]byte(m.cacheSalt + user))
+	return hex.EncodeToString(sum[:16])
 }
 
 // FromContext returns the run that ctx carries, if any. The contexts of
