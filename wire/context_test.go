@@ -172,14 +172,15 @@ var (
 	breakpoint  = regexp.MustCompile(`,"cache_control":\{"type":"ephemeral"\}`)
 )
 
-// sharedPrefix returns which part of the bytes of requests, without the context,
-// begin the next request. Breakpoints are no part of what a provider compares.
+// sharedPrefix returns how many bytes successive requests have in common at their
+// beginning, of those that they could have: the bytes of the shorter one, without
+// the context. Breakpoints are no part of what a provider compares.
 func sharedPrefix(bodies []string) float64 {
 	shared, all := 0, 0
 	for i, body := range bodies[:len(bodies)-1] {
 		body, next := breakpoint.ReplaceAllString(body, ""), breakpoint.ReplaceAllString(bodies[i+1], "")
 		shared += commonPrefix(body, next)
-		all += len(contextText.ReplaceAllString(body, ""))
+		all += min(len(contextText.ReplaceAllString(body, "")), len(contextText.ReplaceAllString(next, "")))
 	}
 	return float64(shared) / float64(all)
 }
@@ -191,9 +192,11 @@ func TestRequestsShareTheirBeginning(t *testing.T) {
 	note := &state.Field[string]{Name: "note"}
 	for _, a := range apis {
 		t.Run(a.format.String(), func(t *testing.T) {
+			moved := 0
 			share := func(transport *wire.Transport) float64 {
 				server := newRecorder(t, a, false)
 				transport.Converse = true
+				before := 0
 				client, st := newClient(t, transport), state.New(state.MustSchema(count, note))
 				for i := range 60 {
 					require.NoError(t, count.Set(st, 1))
@@ -206,6 +209,11 @@ func TestRequestsShareTheirBeginning(t *testing.T) {
 					require.NoError(t, state.Messages.Set(st, said))
 					_, err := readAll(post(t, client, st, server.URL+a.path, a.body(false)))
 					require.NoError(t, err)
+					if result, _ := st.History().Last(); i > 0 && len(result.History) < before {
+						moved++
+					}
+					result, _ := st.History().Last()
+					before = len(result.History)
 				}
 				part := sharedPrefix(server.bodies)
 				t.Logf("%.1f %% of the bytes", 100*part)
@@ -215,6 +223,10 @@ func TestRequestsShareTheirBeginning(t *testing.T) {
 			require.Less(t, share(&wire.Transport{Prompt: describe}), 0.2)
 			require.Greater(t, share(&wire.Transport{Context: describe}), 0.95)
 			require.Greater(t, share(&wire.Transport{Context: describe, Cache: true}), 0.95)
+			require.Zero(t, moved)
+			windowed := &wire.Transport{Context: describe, Cache: true, Window: &transcript.Window{Max: 3600, Tokens: func(state.Message) int { return 50 }}}
+			require.Greater(t, share(windowed), 0.95)
+			require.Equal(t, 3, moved)
 		})
 	}
 }

@@ -79,7 +79,7 @@ func Example_workspace() {
 	transport := &wire.Transport{
 		Converse: true,
 		Redact:   true,
-		Trim:     transcript.KeepTokens(100_000, nil),
+		Window:   &transcript.Window{Max: 60_000},
 		Cache:    true,
 		Context: func(ctx context.Context, _ *state.State) string {
 			run, _ := workspace.FromContext(ctx)

@@ -53,7 +53,8 @@ func (t *Transport) complete(
 	if t.Converse && !isAside(ctx) {
 		request, s.names = request.RenameTools(profile)
 		if !s.continued {
-			if err := t.converse(ctx, st, &s, profile, masks); err != nil {
+			extra := (len(body) + len(prompt) + len(behind)) / bytesPerToken
+			if err := t.converse(ctx, st, &s, extra, profile, masks); err != nil {
 				return sent{}, nil, err
 			}
 		}
@@ -77,6 +78,9 @@ func (t *Transport) complete(
 	}
 	return s, t.prepareCache(ctx, format, body, behind), nil
 }
+
+// bytesPerToken is how many bytes of a request count as a token.
+const bytesPerToken = 4
 
 // ask returns what a function of the program says, without secrets.
 func (t *Transport) ask(
@@ -125,17 +129,27 @@ func readSettings(request provider.Request) sent {
 	return s
 }
 
+// conversation returns what the model is shown of the conversation. extra is the
+// number of tokens that the request has besides.
+func (t *Transport) conversation(ctx context.Context, st *state.State, extra int) ([]state.Message, error) {
+	if t.Window != nil {
+		return t.Window.Messages(ctx, st, extra)
+	}
+	conversation, err := state.Messages.Get(st)
+	if errors.Is(err, state.ErrNotFound) {
+		err = nil
+	}
+	return conversation, err
+}
+
 // converse adds the conversation of the State to what is sent, so that the
 // provider accepts the whole.
 func (t *Transport) converse(
-	ctx context.Context, st *state.State, s *sent, profile transcript.Profile, masks *state.Redactor,
+	ctx context.Context, st *state.State, s *sent, extra int, profile transcript.Profile, masks *state.Redactor,
 ) error {
-	conversation, err := state.Messages.Get(st)
-	if err != nil && !errors.Is(err, state.ErrNotFound) {
+	conversation, err := t.conversation(ctx, st, extra)
+	if err != nil {
 		return err
-	}
-	if t.Trim != nil {
-		conversation = t.Trim(conversation)
 	}
 	if len(conversation) == 0 {
 		return nil

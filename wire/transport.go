@@ -37,8 +37,11 @@ type Transport struct {
 	// conversation) is sent as without Converse, and its answer is appended.
 	Converse bool
 
-	// Trim shortens the conversation that Converse sends (default: none).
-	Trim transcript.Trim
+	// Window decides what of the conversation Converse sends (default: all of
+	// it). What the request has besides is counted by its bytes, four for a token.
+	// A conversation that does not fit is [transcript.ErrWindow], and the request
+	// is not sent.
+	Window *transcript.Window
 
 	// Policy returns what is done with calls and results of the conversation
 	// that have no counterpart (default transcript.Policy{AnswerCalls: true}). Calls
@@ -108,7 +111,7 @@ type Transport struct {
 
 	// Changed is called with what was repaired before a request with the
 	// conversation is sent (default: none). Indexes count the messages of the
-	// request, and go on with the conversation after Trim.
+	// request, and go on with what Window shows of the conversation.
 	Changed func(ctx context.Context, changes []transcript.Change)
 
 	// Omitted is called with what the format cannot express, before a request

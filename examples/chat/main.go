@@ -40,7 +40,7 @@ func set(name, status string) *tool.Tool {
 func main() {
 	client := &http.Client{Transport: &wire.Transport{ // all that connects State and SDK
 		Converse: true,
-		Trim:     transcript.KeepTokens(50_000, nil),
+		Window:   &transcript.Window{Max: 30_000},
 		Cache:    true,
 		Context:  func(_ context.Context, st *state.State) string { return st.Describe() },
 	}}
