@@ -75,7 +75,9 @@ func (h *handle) written(r *engine.Record) any {
 func (s *State) Changes(since uint64) iter.Seq2[Change, error] {
 	h := *s.on()
 	return func(yield func(Change, error) bool) {
-		err := h.branch.Entries(h.view(), since, func(e engine.Entry) bool { return yield(h.change(e), nil) })
+		err := h.branch.Entries(h.view(), since, func(e engine.Entry) bool {
+			return e.Slot == &h.schema.windows.slot || yield(h.change(e), nil)
+		})
 		if err != nil {
 			yield(Change{}, within(fmt.Sprintf("changes since %d", since), err))
 		}
@@ -109,7 +111,7 @@ func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.S
 	}
 	return func(yield func(Change, error) bool) {
 		err := h.branch.Watch(ctx, h.view(), since, func(e engine.Entry) bool {
-			if len(names) > 0 && !slices.Contains(names, fieldName(e.Address)) {
+			if e.Slot == &h.schema.windows.slot || len(names) > 0 && !slices.Contains(names, fieldName(e.Address)) {
 				return true
 			}
 			return yield(h.change(e), nil)
@@ -135,7 +137,7 @@ func (s *State) Changed(since *State) ([]string, error) {
 	var names []string
 	for _, at := range h.schema.addresses(now, then) {
 		sp, ok := at.Slot.Form.(*fieldSpec)
-		if ok && h.mayRead(sp) && !sp.Same(now.Get(at), then.Get(at)) {
+		if ok && sp != h.schema.windows && h.mayRead(sp) && !sp.Same(now.Get(at), then.Get(at)) {
 			names = append(names, addressName(at))
 		}
 	}

@@ -74,7 +74,7 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 		return nil, foreign("effects", "the state is nil, or from is")
 	}
 	d := effectsDraft{now: h.branch.Scan(), past: old.branch.Scan()}
-	for _, sp := range h.schema.fields {
+	for _, sp := range h.schema.stored {
 		if sp.ephemeral {
 			continue
 		}

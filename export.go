@@ -32,7 +32,7 @@ func (s *State) Export() ([]byte, error) {
 		out.Conversation = &runs
 	}
 	var values exportedValues
-	for _, sp := range h.schema.fields[1:] {
+	for _, sp := range h.schema.stored[1:] {
 		if c := f.Slot(&sp.slot); c != nil && !sp.ephemeral {
 			if err := values.add(sp, sp.address(), c); err != nil {
 				return nil, err
@@ -217,6 +217,9 @@ func givenTwice(name string) error {
 func (h *handle) locateStored(name string, declared bool) (*fieldSpec, engine.Address, error) {
 	if sp, ok := h.schema.former[name]; ok {
 		return sp, sp.address(), nil
+	}
+	if declared && name == windowsName {
+		return h.schema.windows, h.schema.windows.address(), nil
 	}
 	sp, at, err := h.locate(name)
 	switch {

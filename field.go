@@ -97,6 +97,9 @@ func (f *Field[T]) declare(d *schemaDraft) {
 	}
 	typ := reflect.TypeFor[T]()
 	switch {
+	case f.Name == windowsName:
+		d.failField(f.Name, "is the name of what package transcript keeps")
+		return
 	case f.Name == messagesName && typ != reflect.TypeFor[[]Message]():
 		d.failField(f.Name, "must be a Field[[]state.Message], not %v", typ)
 		return
@@ -199,7 +202,7 @@ func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
 	if b := f.bound.Load(); b != nil && b.schema == h.schema {
 		return b.spec, nil
 	}
-	sp, ok := h.schema.byName[f.Name]
+	sp, ok := h.schema.fieldOf(f.Name, f)
 	if !ok {
 		return nil, h.unknownField(f.Name)
 	}

@@ -29,6 +29,9 @@ func fillInternal() bool {
 		kept, _ := c.(*conversation)
 		return importForm(schema.(*Schema), in, kept)
 	}
+	internal.Windows, internal.WindowsName = windows, windowsName
+	internal.Branch = func(st any) any { return st.(*State).on().branch }
+	internal.IsWritable = func(st any) bool { return st.(*State).on().branch.Alive() == nil }
 	internal.Conversation = func(st any) any { return conversationOf(st.(*State)) }
 	internal.ConversationMessages = func(c any) *persist.List { return c.(*conversation).list() }
 	internal.ShortenConversation = func(c any, messages, results []int) any {

@@ -22,6 +22,8 @@ type Schema struct {
 	names   nameFilter            // of byName and former
 	keys    *fieldSpec            // of undeclared keys
 	history *historyForm
+	windows *fieldSpec   // of the conversation, which is no field of the program's
+	stored  []*fieldSpec // fields, and windows
 	layout  *engine.Layout
 
 	team   Team
@@ -36,6 +38,7 @@ type Schema struct {
 const (
 	messagesSlot = iota
 	historySlot
+	windowsSlot
 	firstSlot
 )
 
@@ -359,6 +362,11 @@ func (s *Schema) compile() {
 	messagesClass := s.messages().slot.Class
 	s.history = newHistoryForm(historySlot, messagesClass, s.access.resultClasses(messagesClass), len(s.access.readers), s.limits.Results)
 	s.layout.Slots[historySlot] = &s.history.slot
+	w := newWindowsSpec(s.messages())
+	w.finish(windowsSlot, s.access.add(windowsSlot, w.owner, w.read, w.write), s.limits.value())
+	w.slot.Counted = false
+	s.stored = append(slices.Clone(s.fields), w)
+	s.windows, s.layout.Slots[windowsSlot] = w, &w.slot
 	s.access.finish()
 }
 

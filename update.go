@@ -132,7 +132,7 @@ func (s *State) EndRun() error {
 		return err
 	}
 	var ops []engine.Op
-	for _, sp := range h.schema.fields {
+	for _, sp := range h.schema.stored {
 		if !sp.ephemeral {
 			continue
 		}

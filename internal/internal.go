@@ -13,6 +13,45 @@ import (
 	"github.com/agentstate/state/internal/persist"
 )
 
+// Window is where the window of an agent begins in the conversation of a
+// *state.State, and what stands for the messages that it does not show.
+type Window struct {
+	// Before counts the messages that stood in front of the window when it was
+	// moved, those dropped since the first time included. It only grows.
+	Before int `json:"before"`
+	// Index is the place of the first message at that time, and Hash its hash: if
+	// messages were dropped since, it is at an earlier place.
+	Index int    `json:"index"`
+	Hash  string `json:"hash"`
+	// Pinned are messages in front of the window that it shows.
+	Pinned  []Pin  `json:"pinned,omitempty"`
+	Summary string `json:"summary,omitempty"`
+	// Scale is how many tokens there are for each that is estimated.
+	Scale float64 `json:"scale"`
+}
+
+// Pin is a message in front of a window: how far, and its hash.
+type Pin struct {
+	Distance int    `json:"distance"`
+	Hash     string `json:"hash"`
+}
+
+// Windows is the *state.Field[map[string]Window] of the windows of a
+// *state.State, by agent. Readers of the messages may read and write it. A Set
+// keeps of two windows that which begins later. It is not listed, and none of
+// its changes are told. WindowsName is its name in a stored state.
+var (
+	Windows     any
+	WindowsName string
+)
+
+// Branch returns what identifies the content of a *state.State: all handles of it
+// have the same. IsWritable reports whether it can be written at all.
+var (
+	Branch     func(st any) any
+	IsWritable func(st any) bool
+)
+
 // ImportForm makes a *state.State with the content of a form, for a
 // *state.Schema, as state.Import does for the JSON of a form. Package workspace
 // has forms that were never encoded. The JSON inside the form must have been

@@ -22,6 +22,7 @@ func TestRepairForStricterServers(t *testing.T) {
 		rules.Name = "strict " + rules.Name
 		rules.IDs = transcript.Labels{Chars: "a-zA-Z0-9", MinBytes: 9, MaxBytes: 9}
 		rules.RequireIDs, rules.AdjacentResults, rules.SystemFirst, rules.UserFirst, rules.UserLast = true, true, true, true, true
+		rules.AssistantAfterResults = true
 		rules.Names = transcript.Labels{Chars: "a-z0-9_", First: "a-z", MaxBytes: 32}
 		profile, err := transcript.NewProfile(rules)
 		require.NoError(t, err)

@@ -70,9 +70,13 @@ func (s *script) again(number int, r Request) (a answer, ok bool) {
 
 // interrupted returns the calls of the last turn of the model that have no
 // result, or the error with which a takeover answers open calls, if nothing but
-// results follows the turn.
+// results, and what is no part of the conversation, follows the turn.
 func interrupted(msgs []state.Message) (open []state.ToolCall) {
 	end := len(msgs)
+	if end > 0 && origin.IsContext(msgs[end-1]) {
+		end--
+		msgs = msgs[:end]
+	}
 	for end > 0 && isA[state.ToolResultMessage](msgs[end-1]) {
 		end--
 	}

@@ -351,6 +351,8 @@ func (c *commits) Approved(call state.ToolCall) (string, bool) {
 
 func (c *commits) Emit(text string) { c.text += text }
 
+func (c *commits) CacheKey() string { return "" }
+
 func (c *commits) RestartText() { c.text = "" }
 
 func (c *commits) Decided() []state.ToolCall { return c.decided }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/transcript"
+	"github.com/stretchr/testify/require"
 )
 
 // conversation returns n messages of a long run: a system message, then rounds of
@@ -130,5 +132,25 @@ func BenchmarkGoal(b *testing.B) {
 			b.Run("baseline", func(b *testing.B) { measure(b, row.baseline) })
 			b.Run("subject", func(b *testing.B) { measure(b, row.subject) })
 		})
+	}
+}
+
+// BenchmarkWindow asks for what a model is shown of the last 40 of 100 000
+// messages, after a new one.
+func BenchmarkWindow(b *testing.B) {
+	st := state.New(nil)
+	msgs := make([]state.Message, 100_000)
+	for i := range msgs {
+		msgs[i] = state.UserText(fmt.Sprintf("message %d: %s", i, strings.Repeat("word ", 20)))
+	}
+	require.NoError(b, state.Messages.Set(st, msgs))
+	w := &transcript.Window{Max: 4_000, Keep: 2_000}
+	_, err := w.Messages(b.Context(), st, 0)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.Messages(b.Context(), st, 0); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

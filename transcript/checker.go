@@ -99,6 +99,7 @@ const (
 	ruleArguments     = "arguments"
 	ruleEmpty         = "empty"
 	ruleFirst         = "first"
+	ruleAfterResults  = "after-results"
 	ruleSystem        = "system"
 	ruleReasoning     = "reasoning"
 	ruleDuplicateItem = "duplicate-item"

@@ -7,12 +7,13 @@ import (
 )
 
 // A server offers Chat Completions, and is stricter than OpenAI: as with
-// Mistral, an id has nine letters and digits, and the user has the last word.
+// Mistral, an id has nine letters and digits, the user has the last word, and the
+// assistant speaks after results.
 func ExampleNewProfile() {
 	rules := transcript.OpenAI.Rules()
 	rules.Name = "Mistral"
 	rules.IDs = transcript.Labels{Chars: "a-zA-Z0-9", MinBytes: 9, MaxBytes: 9}
-	rules.UserLast = true
+	rules.UserLast, rules.AssistantAfterResults = true, true
 	mistral, err := transcript.NewProfile(rules)
 	if err != nil {
 		fmt.Println(err)
@@ -29,7 +30,9 @@ func ExampleNewProfile() {
 	// message 2: id: now with the id "call10000": call "call_1" of "search"
 	// message 3: id: now with the id "call10000": call "call_1" of "search"
 	// message 4: unanswered-call: dropped call "call_2" of "book"
+	// message 5: after-results: put a text of the assistant before it
 	// tool_call "assistant": "search" id "call10000"
 	// tool_result "search" id "call10000": "[\"DY1872\"]"
+	// text "assistant": "Noted."
 	// text "user": "Hello?"
 }

@@ -21,7 +21,8 @@ import (
 //   - An unknown role becomes user. A system message where the provider accepts
 //     none becomes a user message.
 //   - Empty messages are dropped.
-//   - Where the user has to speak first, or last, a text "Continue." is inserted.
+//   - Where the user has to speak first, or last, a text "Continue." is inserted,
+//     and a text "Noted." where the assistant has to speak after results.
 //   - A turn that must begin with thinking, and does not, becomes texts.
 //   - Parts, arguments and breakpoints of a cache that the provider would refuse as
 //     they came are converted or dropped.

@@ -41,6 +41,7 @@ var allRules = []rule{
 
 	{ruleFirst, "the user does not begin", findBeginning, (*repairer).repairUserTurns},
 	{ruleCallTurn, "not after the user or results", findEarlyCalls, nil},
+	{ruleAfterResults, "the user speaks directly after results", findEarlyUser, (*repairer).repairAfterResults},
 	{rulePrefill, "the assistant has the last word", findPrefill, (*repairer).repairEnd},
 }
 

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -172,6 +173,34 @@ func (r *repairer) repairUserTurns() {
 	}
 	r.entries = entries
 }
+
+// findEarlyUser demands that the assistant speaks between results and the user.
+func findEarlyUser(c *checker) {
+	if !c.AssistantAfterResults {
+		return
+	}
+	var before state.Message
+	for _, i := range c.sent {
+		m := c.msgs[i]
+		if before != nil && isResult(before) && !isResult(m) && isUserTurn(m) {
+			c.addFinding(i, ruleAfterResults, "")
+		}
+		before = m
+	}
+}
+
+// repairAfterResults lets the assistant speak after results.
+func (r *repairer) repairAfterResults() {
+	for _, refused := range r.refusals(ruleAfterResults) {
+		text := &entry{message: state.AssistantText(notedText), original: refused.original, added: true}
+		r.entries = slices.Insert(r.entries, slices.Index(r.entries, refused.entry), text)
+		r.reportChange(refused.entry, ruleAfterResults, "put a text of the assistant before it")
+	}
+}
+
+// notedText is what the assistant says where the provider wants the assistant to
+// speak.
+const notedText = "Noted."
 
 // findPrefill demands that the assistant has not the last word, of models and
 // servers that do not continue what it says.

@@ -55,6 +55,12 @@ type Rules struct {
 	// or results.
 	SystemFirst, UserFirst, UserLast, CallsAfterUser bool
 
+	// AssistantAfterResults demands that the assistant speaks after results:
+	// "Unexpected role 'user' after role 'tool'" (hermes-agent#20154). Repair
+	// puts a text of the assistant before the user's. A Trim may drop the text:
+	// repair what it returns.
+	AssistantAfterResults bool
+
 	// ThinkingFirst demands what [Profile.Thinking] says, of requests with
 	// thinking. Without it, Thinking changes nothing.
 	ThinkingFirst bool

@@ -80,7 +80,8 @@ func randomRules(rng *rand.Rand, format string) transcript.Rules {
 		IDs: labels(8), RequireIDs: one(2), Names: labels(16), ResultNames: one(2),
 		AdjacentResults: one(2), MergedTurns: one(2),
 		SystemFirst: one(2), UserFirst: one(2), UserLast: one(3), CallsAfterUser: one(2),
-		ThinkingFirst: one(2), NoEmptyTexts: one(2), NoBlankTexts: one(3),
+		AssistantAfterResults: one(3),
+		ThinkingFirst:         one(2), NoEmptyTexts: one(2), NoBlankTexts: one(3),
 	}
 	rules.UniqueIDs = rules.RequireIDs && one(2)
 	switch rng.IntN(3) {
@@ -144,8 +145,14 @@ func TestForeignTrim(t *testing.T) {
 	histories.Law[propertyCase]{
 		Cases: foreignCases(t), History: brokenForeign,
 		Obeys: func(c propertyCase, msgs []state.Message) error {
-			repaired, _ := transcript.Repair(msgs, c.profile, c.policy)
-			return trims(repaired, c.profile)
+			rules := c.profile.Rules()
+			rules.AssistantAfterResults = false // which trims may break
+			profile, err := transcript.NewProfile(rules)
+			if err != nil {
+				return err
+			}
+			repaired, _ := transcript.Repair(msgs, profile, c.policy)
+			return trims(repaired, profile)
 		},
 	}.Hold(t)
 }
@@ -182,6 +189,35 @@ func TestForeignFormat(t *testing.T) {
 			for _, built := range everyProfile { // a foreign mark is nothing to them
 				require.NotContains(t, refused(transcript.Check(msgs, built)), "prefill")
 			}
+		})
+	}
+}
+
+func TestAssistantAfterResults(t *testing.T) {
+	rules := transcript.OpenAI.Rules()
+	rules.AssistantAfterResults = true
+	profile, err := transcript.NewProfile(rules)
+	require.NoError(t, err)
+	for _, row := range []struct{ script, want, repaired string }{
+		{"u c1 r1 a u", "", "u c1 r1 a u"},
+		{"u c1,2 r1 r2", "", "u c1,2 r1 r2"},
+		{"u c1,2 r1 r2 u u", "4:after-results", "u c1,2 r1 r2 a u u"},
+		{"u c1 r1 c2 r2 u", "5:after-results", "u c1 r1 c2 r2 a u"},
+	} {
+		t.Run(row.script, func(t *testing.T) {
+			msgs := script(t, row.script)
+			require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
+			require.Equal(t, row.want, refused(transcript.Check(msgs, profile)))
+			repaired, _ := transcript.Repair(msgs, profile, transcript.Policy{})
+			var types []string
+			for _, m := range repaired {
+				types = append(types, m.Type()+m.Role())
+			}
+			var want []string
+			for _, m := range script(t, row.repaired) {
+				want = append(want, m.Type()+m.Role())
+			}
+			require.Equal(t, want, types)
 		})
 	}
 }

@@ -1,167 +1,294 @@
 package transcript
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 )
 
-// countOne is the count of each message for KeepLast.
-func countOne(int) int { return 1 }
+// Window decides what of a conversation a model is shown. It does nothing until
+// a request would have more than Max tokens, and then moves its beginning so far
+// that about Keep tokens are left. The requests in between begin alike, so that
+// the prompt caches of providers hit; a limit that is held exactly moves with
+// each message. The conversation itself stays whole.
+//
+// Each agent of a State has a window, which the State keeps: it is exported,
+// stored and forked, and a join takes the one that begins later. If the message
+// where it begins is no longer in the conversation, it begins with the oldest.
+//
+// Whatever the limit, a model is shown what a [Trim] keeps: the system prompt at
+// the beginning, calls that wait for a result, the latest group, and the request
+// of the user that the rest is about.
+//
+// The fields of a Window must not change while it is used. It is safe for
+// concurrent use, and must not be copied.
+type Window struct {
+	// Max and Keep are tokens of a whole request: prompt, tools, context and
+	// conversation. Keep is Max/2 by default. Max is a choice of cost: a model
+	// that can read more than Max+Keep always gets its answer. See the page on
+	// windows in the guide for how to choose.
+	Max, Keep int
 
-// keep returns the indexes of the messages that a Trim keeps.
-func (o *packedShapes) keep(limit int, count func(i int) int) []int {
-	w := newWindow(o, count)
-	w.keepAlways()
-	w.keepLatest(max(limit, 0))
-	kept := make([]int, 0, w.size)
-	for i, keep := range w.kept {
-		if keep {
-			kept = append(kept, i)
-		}
-	}
-	return kept
+	// Tokens counts the tokens of a message (default EstimateTokens). Where the
+	// provider has reported the tokens of a request, only the messages after it
+	// are counted.
+	Tokens func(state.Message) int
+
+	// Summarize returns a text that stands for what is no longer shown (default:
+	// nothing stands for it). It is called once at a time for an agent of a State,
+	// without a lock; meanwhile, others are shown what they were. The text must
+	// say what was, and not what to do: models follow instructions that they find
+	// in it. If Summarize fails or returns no text, the window moves at a later
+	// request, and Messages fails only if a request would have more than Max+Keep
+	// tokens.
+	Summarize func(ctx context.Context, p Past) (string, error)
+
+	mu     sync.Mutex
+	moving map[windowKey]bool
 }
 
-// window is the part of a conversation that a Trim keeps.
-type window struct {
-	*packedShapes
-	count   func(i int) int
-	groups  [][]int
-	groupOf []int  // of each message, the number of its group
-	request []int  // of each message, the request before it, or none
-	kept    []bool // of each message
-	size    int    // the number of the kept messages
-	counts  []int  // of each message, none if not counted yet
-	total   int    // the count of the kept messages
-	more    []int  // what withRequests has returned, whose memory it uses again
+// Past is what a summary stands for.
+type Past struct {
+	Summary  string          // that stood for what was before, "" if there is none
+	Messages []state.Message // that were shown, and are no longer
 }
 
-func newWindow(o *packedShapes, count func(i int) int) *window {
-	n := len(o.shapes)
-	numbers := make([]int, 3*n)
-	w := &window{
-		packedShapes: o,
-		count:        count,
-		groups:       o.groups(),
-		groupOf:      numbers[:n],
-		request:      numbers[n : 2*n],
-		kept:         make([]bool, n),
-		counts:       numbers[2*n:],
-	}
-	for number, group := range w.groups {
-		for _, i := range group {
-			w.groupOf[i], w.counts[i] = number, none
-		}
-	}
-	last, best := none, 1
-	for i := range o.shapes {
-		w.request[i] = last
-		if rank := w.requestRank(i); rank >= best {
-			last, best = i, rank
-		}
-	}
-	return w
+// ErrWindow is returned if a conversation cannot be brought within a [Window].
+var ErrWindow = errors.New("transcript: the request does not fit its window")
+
+// windowKey identifies the window of an agent of a State.
+type windowKey struct {
+	branch any
+	agent  string
 }
 
-// rankRequest is the rank of a request of the user.
-const rankRequest = 3
-
-// requestRank ranks a message as the request that later messages are about. The
-// best is a text of the user. Before the first of these, it is a result whose
-// call the provider holds, and before the first of these an item of the user.
-// The message must begin its group.
-func (w *window) requestRank(i int) int {
-	if w.groups[w.groupOf[i]][0] != i {
-		return 0
+// Messages returns what the model is shown: the system prompt at the beginning of
+// the conversation, the summary if there is one, and the messages from the
+// beginning of the window on. extra is the number of tokens that the request has
+// besides. st is a handle of the agent that asks, or the host's.
+//
+// If the window is due, Messages moves it, as one version. The agent needs the
+// right to read the messages, and no other. On a State that cannot be written,
+// such as a snapshot, Messages returns what it would show without a new summary,
+// and stores nothing.
+//
+// The error is [ErrWindow] if the request would have more than Max+Keep tokens,
+// or if extra leaves nothing of Keep, and wraps the error of Summarize.
+func (w *Window) Messages(ctx context.Context, st *state.State, extra int) ([]state.Message, error) {
+	if w.Max <= 0 || w.Keep < 0 || w.keep() > w.Max {
+		return nil, fmt.Errorf("%w: Max is %d and Keep %d: want 0 < Keep <= Max", ErrWindow, w.Max, w.Keep)
 	}
-	switch t := w.shapes[i]; {
-	case t.has(shapeAnswer):
-		if w.answers[i] == none {
-			return 2
+	s, err := openSight(st)
+	if err != nil {
+		return nil, err
+	}
+	size := w.measure(s, extra)
+	var problem error
+	for size.total > w.Max && problem == nil { // again, if a new summary is long
+		if size.room(w.keep()) <= 0 {
+			return nil, fmt.Errorf("%w: prompt, tools and context have %d tokens, and Keep is %d", ErrWindow, extra, w.keep())
 		}
-	case t.has(shapeUser | shapeItem):
-		return 1
-	case t.has(shapeUser) && !t.has(shapeReasoning):
-		return rankRequest
+		if s, problem = w.move(ctx, st, s, size); problem == nil {
+			size = w.measure(s, extra)
+		}
 	}
-	return 0
+	if size.total > w.Max+w.keep() {
+		return nil, fmt.Errorf("%w: it has about %d tokens, and Max is %d: %w", ErrWindow, size.total, w.Max, problem)
+	}
+	return s.messages(), nil
 }
 
-// keepAlways keeps the system prompt with what belongs to it, and the calls that
-// wait for their results with their requests.
-func (w *window) keepAlways() {
-	for i, t := range w.shapes {
-		if !t.has(shapeSystem) {
-			break
-		}
-		if !w.kept[i] {
-			w.keepMessages(w.groups[w.groupOf[i]]...)
-		}
+func (w *Window) keep() int {
+	if w.Keep == 0 {
+		return (w.Max + 1) / 2
 	}
-	for _, c := range w.calls {
-		if c.result == none && !w.kept[c.message] { // groups are kept as a whole
-			w.keepMessages(w.withRequests(w.groups[w.groupOf[c.message]])...)
-		}
-	}
+	return w.Keep
 }
 
-// keepLatest keeps groups with their requests while the total is within the
-// limit, those that end last first.
-func (w *window) keepLatest(limit int) {
-	latest := len(w.shapes) - 1
-	for i := latest; i >= 0; i-- {
-		group := w.groups[w.groupOf[i]]
-		if w.kept[i] || group[len(group)-1] != i {
-			continue
-		}
-		more := w.withRequests(group)
-		if i < latest && w.totalWith(more) > limit {
-			return
-		}
-		w.keepMessages(more...)
+func (w *Window) count(m state.Message) int {
+	if w.Tokens == nil {
+		return EstimateTokens(m)
 	}
+	return max(w.Tokens(m), 0)
 }
 
-// withRequests returns the messages of a group and of the groups of the
-// requests before them that are not kept yet: if they were repeated for each
-// group, the time would be quadratic. They are valid until the next call.
-func (w *window) withRequests(group []int) []int {
-	more, last := append(w.more[:0], group...), none
-	for _, i := range group {
-		request := w.request[i]
-		if request == none || request == last || w.requestRank(i) == rankRequest {
-			continue
-		}
-		if last = request; w.groupOf[request] != w.groupOf[i] && !w.kept[request] {
-			more = append(more, w.groups[w.groupOf[request]]...)
-		}
-	}
-	w.more = more
-	return more
+// size is how many tokens a request has.
+type size struct {
+	total int
+	extra int
+	// scale is how many tokens there are for each that is estimated, as far as it
+	// is known.
+	scale float64
 }
 
-// totalWith returns the total if the messages were kept as well.
-func (w *window) totalWith(messages []int) int {
-	total := w.total
-	for _, i := range messages {
-		if w.kept[i] {
-			continue
-		}
-		if w.counts[i] == none {
-			w.counts[i] = max(w.count(i), 0)
-		}
-		total = addCounts(total, w.counts[i])
+// room returns how many estimated tokens of messages a request of so many tokens
+// may have.
+func (z size) room(tokens int) int { return int(float64(tokens)/z.scale) - z.extra }
+
+// measure returns how many tokens a request with what is shown has: as the
+// provider has reported them for the beginning, and as they are estimated for the
+// rest.
+func (w *Window) measure(s *sight, extra int) size {
+	estimated := extra
+	if m := s.summaryMessage(); m != nil {
+		estimated += w.count(m)
 	}
-	return total
+	tokens, since := s.reported()
+	reported := float64(tokens)
+	for i, m := range s.shown {
+		n := w.count(m)
+		if estimated = addCounts(estimated, n); i >= since {
+			reported += float64(n)
+		}
+	}
+	scale := reported / float64(max(estimated, 1))
+	if tokens > 0 && minScale <= scale && scale <= maxScale {
+		return size{total: int(reported), extra: extra, scale: scale}
+	}
+	if scale = s.place.Scale; scale == 0 {
+		scale = 1
+	}
+	return size{total: int(float64(estimated) * scale), extra: extra, scale: scale}
 }
 
-func (w *window) keepMessages(messages ...int) {
-	w.total = w.totalWith(messages)
-	for _, i := range messages {
-		if !w.kept[i] {
-			w.kept[i] = true
-			w.size++
+// The scales that are believed. A server that reports fewer or more tokens than
+// these does not count them.
+const (
+	minScale = 0.25
+	maxScale = 4
+)
+
+// errNoMore is the problem of a window that shows only what it always does.
+var errNoMore = errors.New("nothing more can be left out")
+
+// move moves the window of the agent of a handle, and returns what is shown then.
+// A problem means that it has not moved.
+func (w *Window) move(ctx context.Context, st *state.State, s *sight, z size) (*sight, error) {
+	moved, past := w.next(s, z)
+	switch {
+	case moved == nil:
+		return s, errNoMore
+	case !internal.IsWritable(st):
+		return moved, nil
+	}
+	if w.Summarize != nil {
+		key := windowKey{internal.Branch(st), st.Agent()}
+		if !w.begin(key) {
+			return s, errors.New("its summary is being made")
+		}
+		defer w.end(key)
+		summary, err := w.Summarize(ctx, past)
+		if err != nil {
+			return s, fmt.Errorf("summary: %w", err)
+		}
+		if moved.place.Summary = internal.Redact(st, strings.TrimSpace(summary)); moved.place.Summary == "" {
+			return s, errors.New("summary: there is no text")
 		}
 	}
+	if err := windows().Set(st, map[string]internal.Window{st.Agent(): moved.place}); err != nil {
+		return s, err
+	}
+	now, err := openSight(st) // another request may have moved it further
+	if err != nil {
+		return s, err
+	}
+	return now, nil
+}
+
+// next returns the sight with a later beginning, nil if there is none, and what
+// it no longer shows.
+func (w *Window) next(s *sight, z size) (*sight, Past) {
+	past := Past{Summary: s.place.Summary}
+	limit := z.room(w.keep())
+	if m := s.summaryMessage(); m != nil {
+		limit -= w.count(m)
+	}
+	shapes := packShapes(s.shown)
+	also := append(doubtful(s.shown, shapes), shapes.waitingTools()...)
+	kept := shapes.keep(limit, func(i int) int { return w.count(s.shown[i]) }, also...)
+	begin := s.afterGap(kept)
+	if begin <= s.front() {
+		return nil, past
+	}
+	for i, m := range s.shown[:begin] {
+		if _, shown := slices.BinarySearch(kept, i); !shown {
+			past.Messages = append(past.Messages, m)
+		}
+	}
+	moved := s.from(begin, kept)
+	moved.place.Scale = z.scale
+	return moved, past
+}
+
+// waitingTools returns the messages with calls of a provider's own tools whose
+// result has not come: a text that has a reference of its own.
+func (o *packedShapes) waitingTools() (waiting []int) {
+	if len(o.refs) == 0 {
+		return nil
+	}
+	uses := map[string]int{}
+	for _, ref := range o.refs {
+		uses[ref.name]++
+	}
+	for _, ref := range o.refs {
+		if t := o.shapes[ref.message]; uses[ref.name] == 1 && t.has(shapeAssistant) && t&(shapeItem|shapeCall) == 0 {
+			waiting = append(waiting, ref.message)
+		}
+	}
+	return waiting
+}
+
+// doubtful returns the results that may answer a waiting call once more results
+// have come: of calls with one id, or one name and no id, it may be unknown until
+// then which are answered.
+func doubtful(msgs []state.Message, o *packedShapes) (results []int) {
+	waiting := map[state.ToolCall]bool{}
+	for _, c := range o.calls {
+		if c.result == none {
+			waiting[keyOf(*c.ToolCall)] = true
+		}
+	}
+	for i, m := range msgs {
+		if m, ok := m.(state.ToolResultMessage); ok && o.answers[i] == none && waiting[keyOf(m.Call())] {
+			results = append(results, i)
+		}
+	}
+	return results
+}
+
+// keyOf returns a call with nothing but what its result has in common with it.
+func keyOf(c state.ToolCall) state.ToolCall {
+	if c.ID != "" {
+		return state.ToolCall{ID: c.ID}
+	}
+	return state.ToolCall{Name: c.Name}
+}
+
+// begin reports whether no other summary of the key is being made.
+func (w *Window) begin(key windowKey) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.moving[key] {
+		return false
+	}
+	if w.moving == nil {
+		w.moving = map[windowKey]bool{}
+	}
+	w.moving[key] = true
+	return true
+}
+
+func (w *Window) end(key windowKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.moving, key)
 }
 
 // addCounts adds two counts. The sum saturates instead of overflowing.
@@ -171,17 +298,3 @@ func addCounts(a, b int) int {
 	}
 	return a + b
 }
-
-// KeepTokens returns the indexes of messages of at most max tokens in total, as
-// the Trim of the function [KeepTokens] keeps them. It calls count at most once
-// for each message, with its index. A nil count counts each message as 1.
-func (s Shapes) KeepTokens(max int, count func(i int) int) []int {
-	if count == nil {
-		count = countOne
-	}
-	return s.pack().keep(max, count)
-}
-
-// KeepLast returns the indexes of at most n messages, as the Trim of the function
-// [KeepLast] keeps them.
-func (s Shapes) KeepLast(n int) []int { return s.pack().keep(n, countOne) }

@@ -12,8 +12,9 @@
 // # What is sent
 //
 // With Converse, the State has the conversation. The messages of the request
-// are instructions that come first. The messages of the State follow, trimmed,
-// repaired by the rules of the provider, and encoded for it. Tools whose names
+// are instructions that come first. The messages of the State that the Window
+// shows follow, repaired by the rules of the provider, and encoded for it. What
+// Context says stands behind them. Tools whose names
 // the provider refuses are sent with others, and the answer has the names of the
 // program again, in its bytes as well. The program adds the turn of the user with
 // [state.Messages], and sends a request without it.

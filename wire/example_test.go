@@ -23,7 +23,7 @@ func Example() {
 	defer server.Close()
 	client := &http.Client{Transport: &wire.Transport{
 		Converse: true,
-		Prompt:   func(_ context.Context, st *state.State) string { return st.Describe() },
+		Context:  func(_ context.Context, st *state.State) string { return st.Describe() },
 	}}
 
 	order := &state.Field[string]{Name: "order"}
@@ -43,8 +43,8 @@ func Example() {
 	// <nil>
 	// <nil>
 	// the model got
-	//   system: "Be brief.\n\n- order (string) = \"#17\"\n"
-	//   user: "Where is my order?"
+	//   system: "Be brief."
+	//   user: "Where is my order?\n\n<context>\n- order (string) = \"#17\"\n</context>"
 	// <nil>
 	// text "user": "Where is my order?"
 	// text "assistant": "It is on its way."
@@ -72,15 +72,16 @@ func ExampleAside() {
 	// 1 1
 }
 
-// In a workspace, the contexts of runs carry the State. The system prompt gets
-// its fields and what is remembered about the user. Calls that wait for a person
-// are said to wait.
+// In a workspace, the contexts of runs carry the State. Its fields and what is
+// remembered about the user stand behind the conversation, and calls that wait
+// for a person are said to wait.
 func Example_workspace() {
 	transport := &wire.Transport{
 		Converse: true,
 		Redact:   true,
-		Trim:     transcript.KeepTokens(100_000, nil),
-		Prompt: func(ctx context.Context, _ *state.State) string {
+		Window:   &transcript.Window{Max: 60_000},
+		Cache:    true,
+		Context: func(ctx context.Context, _ *state.State) string {
 			run, _ := workspace.FromContext(ctx)
 			return workspace.Prompt(run)
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -42,38 +43,68 @@ func (t *Transport) complete(
 	s := readSettings(request)
 	s.tools = len(request.Tools)
 	s.prompt = request.Messages
-	var more string
-	if t.Prompt != nil {
-		more = masks.Redact(t.Prompt(ctx, st))
+	profile := t.profileOf(ctx, request, format)
+	prompt, behind := t.ask(ctx, st, t.Prompt, masks), t.ask(ctx, st, t.Context, masks)
+	if s.continued && behind != "" { // the provider would keep it
+		prompt, behind = strings.TrimPrefix(prompt+"\n\n"+origin.TagContext(behind), "\n\n"), ""
+	} else if prompt != "" {
+		t.watchPrompt(ctx, st, s.prompt, prompt)
 	}
-	if more != "" {
-		s.prompt = withPrompt(s.prompt, more, format)
+	if prompt != "" {
+		s.prompt = withPrompt(s.prompt, prompt, format)
 	}
 	if t.Converse && !isAside(ctx) {
-		profile := request.Profile(format.Profile())
-		if t.Profile != nil {
-			profile = t.Profile(ctx, profile)
-		}
 		request = withTools(ctx, st, request)
 		request, s.names = request.RenameTools(profile)
 		if !s.continued {
-			if err := t.converse(ctx, st, &s, profile, masks); err != nil {
+			extra := (len(body) + len(prompt) + len(behind) + toolBytes(request.Tools[s.tools:])) / bytesPerToken
+			if err := t.converse(ctx, st, &s, extra, profile, masks); err != nil {
 				return sent{}, nil, err
 			}
 		}
 	}
-	if more == "" && len(s.history) == 0 && len(s.names) == 0 && len(request.Tools) == s.tools {
-		return s, body, nil
+	if behind != "" {
+		behind = origin.TagContext(behind)
 	}
-	request.Messages = slices.Concat(s.prompt, s.history)
-	body, omitted, err := format.EncodeRequest(request)
-	if err != nil {
-		return sent{}, nil, err
+	if prompt != "" || behind != "" || len(s.history) > 0 || len(s.names) > 0 || len(request.Tools) > s.tools {
+		request.Messages = slices.Concat(s.prompt, s.history)
+		if behind != "" {
+			request.Messages = withContext(request.Messages, behind, format, profile)
+		}
+		var omitted []provider.Omission
+		if body, omitted, err = format.EncodeRequest(request); err != nil {
+			return sent{}, nil, err
+		}
+		if t.Omitted != nil && len(omitted) > 0 {
+			t.Omitted(ctx, omitted)
+		}
+		body = []byte(masks.Redact(string(body)))
 	}
-	if t.Omitted != nil && len(omitted) > 0 {
-		t.Omitted(ctx, omitted)
+	return s, t.prepareCache(ctx, format, body, behind), nil
+}
+
+// bytesPerToken is how many bytes of a request count as a token.
+const bytesPerToken = 4
+
+// ask returns what a function of the program says, without secrets.
+func (t *Transport) ask(
+	ctx context.Context, st *state.State, say func(context.Context, *state.State) string, masks *state.Redactor,
+) string {
+	if say == nil {
+		return ""
 	}
-	return s, []byte(masks.Redact(string(body))), nil
+	return masks.Redact(say(ctx, st))
+}
+
+// profileOf returns what the provider demands of the request.
+func (t *Transport) profileOf(
+	ctx context.Context, request provider.Request, format *provider.Format,
+) transcript.Profile {
+	profile := request.Profile(format.Profile())
+	if t.Profile != nil {
+		profile = t.Profile(ctx, profile)
+	}
+	return profile
 }
 
 // decode reads the body of a request. With Converse, the list of messages may be
@@ -102,17 +133,27 @@ func readSettings(request provider.Request) sent {
 	return s
 }
 
+// conversation returns what the model is shown of the conversation. extra is the
+// number of tokens that the request has besides.
+func (t *Transport) conversation(ctx context.Context, st *state.State, extra int) ([]state.Message, error) {
+	if t.Window != nil {
+		return t.Window.Messages(ctx, st, extra)
+	}
+	conversation, err := state.Messages.Get(st)
+	if errors.Is(err, state.ErrNotFound) {
+		err = nil
+	}
+	return conversation, err
+}
+
 // converse adds the conversation of the State to what is sent, so that the
 // provider accepts the whole.
 func (t *Transport) converse(
-	ctx context.Context, st *state.State, s *sent, profile transcript.Profile, masks *state.Redactor,
+	ctx context.Context, st *state.State, s *sent, extra int, profile transcript.Profile, masks *state.Redactor,
 ) error {
-	conversation, err := state.Messages.Get(st)
-	if err != nil && !errors.Is(err, state.ErrNotFound) {
+	conversation, err := t.conversation(ctx, st, extra)
+	if err != nil {
 		return err
-	}
-	if t.Trim != nil {
-		conversation = t.Trim(conversation)
 	}
 	if len(conversation) == 0 {
 		return nil
@@ -187,10 +228,7 @@ func maskMessage(m state.Message, masks *state.Redactor) state.Message {
 // models take one text only. If there is none, or if it has parts, it is a
 // message of its own.
 func withPrompt(msgs []state.Message, text string, format *provider.Format) []state.Message {
-	n := 0
-	for n < len(msgs) && origin.IsSystem(msgs[n]) {
-		n++
-	}
+	n := systemLen(msgs)
 	role := "system"
 	if n > 0 {
 		last := msgs[n-1]
@@ -214,4 +252,13 @@ func withPrompt(msgs []state.Message, text string, format *provider.Format) []st
 		}
 	}
 	return slices.Insert(slices.Clone(msgs), n, state.Message(added))
+}
+
+// systemLen returns the number of messages that are the system prompt.
+func systemLen(msgs []state.Message) int {
+	n := 0
+	for n < len(msgs) && origin.IsSystem(msgs[n]) {
+		n++
+	}
+	return n
 }

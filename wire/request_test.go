@@ -112,7 +112,7 @@ func withoutMessages(settings state.JSON) string {
 	return strings.NewReplacer(`"messages":[],`, "", `,"messages":[]`, "", `"contents":[],`, "", `,"contents":[]`, "").Replace(string(settings))
 }
 
-func TestTheConversationIsTrimmedAndRepaired(t *testing.T) {
+func TestTheConversationIsShortenedAndRepaired(t *testing.T) {
 	open := state.ToolCall{ID: "a b", Name: "find", Input: `{}`}
 	conversation := []state.Message{
 		state.UserText("one"), state.AssistantText("two"), state.UserText("three"), state.ToolCalls(open), state.UserText("four"),
@@ -122,7 +122,7 @@ func TestTheConversationIsTrimmedAndRepaired(t *testing.T) {
 			var changes []transcript.Change
 			transport := &wire.Transport{
 				Converse: true,
-				Trim:     transcript.KeepLast(3),
+				Window:   &transcript.Window{Max: 4000, Keep: 3500, Tokens: func(state.Message) int { return 1000 }},
 				Changed:  func(_ context.Context, c []transcript.Change) { changes = append(changes, c...) },
 			}
 			if policy != nil {

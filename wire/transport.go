@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,8 +39,11 @@ type Transport struct {
 	// conversation) is sent as without Converse, and its answer is appended.
 	Converse bool
 
-	// Trim shortens the conversation that Converse sends (default: none).
-	Trim transcript.Trim
+	// Window decides what of the conversation Converse sends (default: all of
+	// it). What the request has besides is counted by its bytes, four for a token.
+	// A conversation that does not fit is [transcript.ErrWindow], and the request
+	// is not sent.
+	Window *transcript.Window
 
 	// Policy returns what is done with calls and results of the conversation
 	// that have no counterpart (default transcript.Policy{AnswerCalls: true}). If its
@@ -54,10 +58,35 @@ type Transport struct {
 	// API that they offer; see [transcript.NewProfile].
 	Profile func(ctx context.Context, p transcript.Profile) transcript.Profile
 
-	// Prompt returns what the model should know of the State, such as
-	// [state.State.Describe] or workspace.Prompt (default: nothing). It becomes
-	// the last paragraph of the system prompt. It is called for each request.
+	// Prompt returns instructions that stay the same (default: none). They become
+	// the last paragraph of the system prompt, in front of everything: if they
+	// change, the provider's prompt cache misses for the whole conversation. Prompt
+	// is called for each request.
 	Prompt func(ctx context.Context, st *state.State) string
+
+	// Context returns what the model should know of the State and what changes,
+	// such as [state.State.Describe], workspace.Prompt, or the time (default:
+	// nothing). It stands between <context> tags behind the conversation: at the
+	// end of what the user has said last, or as a message of the user behind
+	// results of tools, if the rules of the Profile allow that. It is not
+	// recorded, and the next request does not have it. A request that continues a
+	// conversation which the provider holds has it in the system prompt, which
+	// the provider does not hold. Context is called for each request.
+	Context func(ctx context.Context, st *state.State) string
+
+	// Cache prepares requests for the provider's prompt cache. A request to
+	// Anthropic gets breakpoints: after the tools, after the system prompt, at the
+	// newest message of the user in front of Context, and at the one before, as
+	// far as the program has left some of the four. They live as long as those of
+	// the program next to them, or for the shortest time. A request to OpenAI in
+	// the context of a run of package workspace gets a prompt_cache_key, which
+	// names the workspace without its id, unless it has one. Other providers need
+	// nothing.
+	Cache bool
+
+	// Logger is told at Warn, once, that Prompt returns something else than for
+	// the latest request of a State (default: nothing is told).
+	Logger *slog.Logger
 
 	// Redact masks in what is sent the secrets that the handle may read, as
 	// [state.State.Redactor] does. What is recorded of the request is masked as
@@ -85,13 +114,15 @@ type Transport struct {
 
 	// Changed is called with what was repaired before a request with the
 	// conversation is sent (default: none). Indexes count the messages of the
-	// request, and go on with the conversation after Trim.
+	// request, and go on with what Window shows of the conversation.
 	Changed func(ctx context.Context, changes []transcript.Change)
 
 	// Omitted is called with what the format cannot express, before a request
 	// without it is sent (default: none). Indexes count the messages after the
 	// repair.
 	Omitted func(ctx context.Context, omitted []provider.Omission)
+
+	told uint32 // 1 if the Logger knows that the prompt changes; atomic
 }
 
 // RoundTrip sends a request and records the answer. Its errors are those of

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"sync"
@@ -32,6 +33,7 @@ type Manager struct {
 	slots         slots
 	tidying       *tidying
 	holder        *holder
+	cacheSalt     string            // of the keys of providers' caches
 	feeds         map[string]*feed  // of the users that somebody follows
 	leftCode      []<-chan struct{} // each is closed when code that was left behind ends
 }
@@ -50,7 +52,7 @@ const maxCachedContents = 128
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
 		core: core{db: db}, ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
-		feeds: map[string]*feed{},
+		feeds: map[string]*feed{}, cacheSalt: rand.Text(),
 	}
 	if opts != nil {
 		m.opts = *opts

@@ -40,8 +40,9 @@ func set(name, status string) *tool.Tool {
 func main() {
 	client := &http.Client{Transport: &wire.Transport{ // all that connects State and SDK
 		Converse: true,
-		Trim:     transcript.KeepTokens(50_000, nil),
-		Prompt:   func(_ context.Context, st *state.State) string { return st.Describe() },
+		Window:   &transcript.Window{Max: 30_000},
+		Cache:    true,
+		Context:  func(_ context.Context, st *state.State) string { return st.Describe() },
 	}}
 	tools, st := []*tool.Tool{set("add_task", "open"), set("finish_task", "done")}, state.New(state.MustSchema(tasks))
 	ctx, ask, lines := state.NewContext(context.Background(), st), open(client, tools), bufio.NewScanner(os.Stdin)

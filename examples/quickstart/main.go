@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -109,9 +110,11 @@ type desk struct {
 // turn asks an agent's model for one answer and runs the tools that it calls.
 func (d *desk) turn(agent string) (state.InferenceResult, error) {
 	me := d.st.As(agent) // reads, writes and signs with the agent's rights
-	prompt := []state.Message{state.SystemText("You are " + agent + ". The state:\n" + me.Describe())}
+	prompt := []state.Message{state.SystemText("You are " + agent + ".")}
 	talk := state.Messages.Or(me, nil)
-	answer, err := d.model.complete(agent, prompt, talk)
+	// What changes stands behind what stays, which the provider caches.
+	now := state.UserText("<context>\n" + me.Describe() + "</context>")
+	answer, err := d.model.complete(agent, prompt, append(slices.Clone(talk), now))
 	if err != nil {
 		return state.InferenceResult{}, err
 	}

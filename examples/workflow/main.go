@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"slices"
 	"time"
 
 	"github.com/agentstate/state"
@@ -57,7 +58,8 @@ func bill(ctx context.Context, st *state.State, m Model, shop Shop, key string, 
 	for {
 		var said state.InferenceResult
 		err := again(ctx, func() (err error) {
-			msgs := append([]state.Message{state.SystemText(me.Describe())}, state.Messages.Or(me, nil)...)
+			now := state.UserText("<context>\n" + me.Describe() + "</context>") // behind what the provider caches
+			msgs := append(slices.Clone(state.Messages.Or(me, nil)), now)
 			said, err = m.Next(ctx, "billing", msgs)
 			return err
 		})

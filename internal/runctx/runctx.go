@@ -26,6 +26,9 @@ type Run interface {
 	// State of the run. RestartText makes the next piece the first one.
 	Emit(text string)
 	RestartText()
+	// CacheKey returns a name for the conversation, by which a provider finds what
+	// it has cached of it. Nobody can learn the user from it.
+	CacheKey() string
 	// Decided returns the calls that the message of the run has answered, approved
 	// or refused.
 	Decided() []state.ToolCall

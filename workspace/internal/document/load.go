@@ -35,6 +35,9 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 			}
 		}
 	}
+	if windows := d.get(PartField, internal.WindowsName); windows != nil {
+		fields.Fields = append(fields.Fields, form.Field{Name: internal.WindowsName, Value: []byte(windows.json())})
+	}
 	for _, name := range d.Names(PartKey) {
 		// Import refuses names that cannot be those of keys.
 		if !empty.declared[name] && partOf[name] == "" && internal.IsKey(empty.state, name) {
