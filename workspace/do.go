@@ -173,12 +173,12 @@ func (t *ticket) holds(h *ledger.Head) bool { return h.Run != nil && h.Run.Lease
 // or the store tells of a head in which the turn of the ticket has come, when
 // the feed of the workspace tells of any newer head, and from time to time.
 func (t *ticket) wait(ctx context.Context) (*ledger.Head, error) {
-	w, leave, err := t.m.follow(t.ledger, t.id)
+	w, leave, err := t.m.feeds.follow(t.ledger, t.id)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	defer w.feed.add(t)()
+	defer w.feed.tellTurn(t.id, t.turn)()
 	t.m.watchRun(t.ledger.User(), t.ledger)
 	defer t.m.lendSlot(ctx)()
 	for {

@@ -32,7 +32,7 @@ type Manager struct {
 	slots         slots
 	tidying       *tidying
 	holder        *holder
-	feeds         map[string]*feed  // of the users that somebody follows
+	feeds         *feeds
 	leftCode      []<-chan struct{} // each is closed when code that was left behind ends
 }
 
@@ -50,7 +50,6 @@ const maxCachedContents = 128
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
 		core: core{db: db}, ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
-		feeds: map[string]*feed{},
 	}
 	if opts != nil {
 		m.opts = *opts
@@ -64,6 +63,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	m.telemetry.tracer, m.telemetry.logger = m.opts.Tracer, m.opts.Logger
 	m.telemetry.ttl, m.telemetry.takeover, m.telemetry.background = m.opts.TTL, m.opts.Takeover, m.runInBackground
 	m.slots, m.tidying = newSlots(m.opts.Runs), newTidying(&m.core)
+	m.feeds = newFeeds(&m.core)
 	var err error
 	if m.sealer, err = newSealer(m.opts.Keys); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
-		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) },
+		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
 	}
 }
 

@@ -40,6 +40,7 @@ type Run struct {
 	// may be due to that.
 	ending atomic.Bool
 
+	told    toldRun
 	op      runOperation
 	results reportedResults
 	live    liveText
@@ -115,8 +116,19 @@ func (m *Manager) newRun(
 	if t, ok := m.opts.Tracer.(tool.Tracer); ok {
 		r.ctx = tool.WithTracer(r.ctx, t)
 	}
-	m.tellStarted(r)
+	r.tellStarted()
 	return r, nil
+}
+
+// tellStarted tells those who follow the workspace that the run is held here.
+func (r *Run) tellStarted() {
+	r.told = toldRun{&r.Workspace, r.runID, r.message.ID, r.ctx}
+	r.m.mu.Lock()
+	r.ready = true // a follower that comes now finds the run
+	r.m.mu.Unlock()
+	if f := r.m.feeds.of(r.user); f != nil && r.lease.lost() == nil {
+		f.tellStarted(&r.told)
+	}
 }
 
 // load reads the message and the content of the run.
@@ -239,7 +251,9 @@ func (r *Run) SetReply(text string) {
 		return
 	}
 	r.reply = text
-	r.m.tellReply(r, text) // before the end of the run
+	if f := r.m.feeds.of(r.user); f != nil {
+		f.tellReply(&r.told, text) // before the end of the run
+	}
 }
 
 // Reply returns the reply that was set last.
