@@ -122,10 +122,9 @@ func (m *Manager) beginTicket(ctx context.Context, l *ledger.Ledger) (*Run, erro
 	}
 	var run *Run
 	if err == nil {
-		m.slots.line.Squeeze()
-		m.noteSlot(t.lease.ID)
+		m.slots.squeeze(t.lease.ID)
 		run, err = m.newRun(ctx, l, h, t.began, false)
-		m.freeSlot(t.lease.ID) // unless the run has it
+		m.slots.drop(t.lease.ID) // unless the run has it
 	}
 	if err != nil {
 		if errors.Is(err, store.ErrUnknownOutcome) {

@@ -94,7 +94,7 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	if err != nil {
 		return Outcome{}, err
 	}
-	run, out, err := b.begin(ctx, m.ctx, m.trySlot(b.lease.ID), false)
+	run, out, err := b.begin(ctx, m.ctx, m.slots.try(b.lease.ID), false)
 	switch {
 	case out.Status != StatusStarted:
 		return out, err
@@ -145,7 +145,7 @@ func (m *Manager) beginManually(ctx context.Context, userID string, msg Message)
 	}
 	waiting, cancel := m.withManager(ctx)
 	defer cancel()
-	if err := m.waitForSlot(waiting, b.lease.ID); err != nil {
+	if err := b.waitForSlot(waiting); err != nil {
 		return nil, Outcome{}, err
 	}
 	return b.begin(ctx, ctx, true, true)
@@ -219,13 +219,23 @@ func (m *Manager) checkMessage(msg Message) error {
 	return nil
 }
 
+// waitForSlot waits for a slot. A caller in a run gets one at once: its run
+// waits for what it begins, and has a slot itself.
+func (b *beginning) waitForSlot(ctx context.Context) error {
+	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
+		b.m.slots.squeeze(b.lease.ID)
+		return nil
+	}
+	return b.m.slots.enter(ctx, b.lease.ID)
+}
+
 // trySlot reports whether there is a slot for a caller that waits for its
 // message.
 func (b *beginning) trySlot(ctx context.Context) bool {
 	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
-		return b.m.waitForSlot(ctx, b.lease.ID) == nil
+		return b.waitForSlot(ctx) == nil
 	}
-	return b.m.trySlot(b.lease.ID)
+	return b.m.slots.try(b.lease.ID)
 }
 
 // begin hands the message over. The run that it may begin ends with runCtx.
@@ -234,7 +244,7 @@ func (b *beginning) begin(ctx, runCtx context.Context, hasSlot, manual bool) (*R
 	run, out, err := b.submit(ctx, runCtx, hasSlot, manual)
 	b.m.noteSubmitted(ctx, b.ledger.User(), b.message.ID, out.Status, err)
 	if run == nil {
-		b.m.freeSlot(b.lease.ID)
+		b.m.slots.drop(b.lease.ID)
 	}
 	return run, out, err
 }

@@ -29,7 +29,7 @@ type Manager struct {
 	activeRuns    int                       // runs that are held
 	idle          chan struct{}             // closed when there are none; nil if nothing waits for it
 	watched       map[string]chan struct{}  // by user; wakes the goroutine that watches the run
-	slots         slots
+	slots         *slots
 	tidying       *tidying
 	holder        *holder
 	feeds         *feeds

@@ -56,9 +56,7 @@ type Run struct {
 	// done makes Manager.Wait wait no longer. It may be called more than once.
 	done func()
 
-	// Guarded by Manager.mu:
-	slot  bool // see slots
-	ready bool // its content is loaded
+	ready bool // its content is loaded; guarded by Manager.mu
 
 	progressMu sync.Mutex
 	answers    int  // of models
@@ -85,13 +83,13 @@ func (m *Manager) newRun(
 		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
 	}
 	r.live.run = r
-	r.takeSlot()
+	m.slots.take(r.lease)
 	untrack := m.trackRun()
 	ctx, endTask := newTraceTask(ctx)
 	r.done = sync.OnceFunc(func() {
 		r.endLost()
 		untrack()
-		r.freeSlot()
+		m.slots.free(r.lease)
 		endTask()
 	})
 	held, cancel := context.WithCancelCause(ctx)

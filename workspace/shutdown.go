@@ -103,11 +103,11 @@ func (r *Run) nextLease() ledger.Lease {
 	switch {
 	case r.m.accepting.Err() != nil, r.ticket && r.m.opts.Run == nil:
 		return lease.Vacant()
-	case r.hasSlot():
+	case r.m.slots.has(r.lease):
 		if !r.manual && r.m.slots.line.Crowded() {
 			return lease.Vacant()
 		}
-	case !r.m.trySlot(lease.ID):
+	case !r.m.slots.try(lease.ID):
 		return lease.Vacant()
 	}
 	return lease
