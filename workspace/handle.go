@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -332,4 +333,29 @@ func (m *Manager) busyOf(msg Message) (Busy, error) {
 		return m.opts.Busy, nil
 	}
 	return msg.Busy, nil
+}
+
+// decisionsCheck returns a function that refuses a message with a decision that
+// cannot be made, or nil if the message has none.
+func (m *Manager) decisionsCheck(user string, msg Message) func(*document.Document, [][]byte) error {
+	if len(msg.decided()) == 0 {
+		return nil
+	}
+	return func(doc *document.Document, accepted [][]byte) error {
+		c, err := newLiveContent(user, m.opts.Schema, doc, ledger.Position{})
+		if err != nil {
+			return err
+		}
+		for _, body := range accepted {
+			earlier, err := decodeMessage(user, body)
+			if err != nil {
+				continue // a ticket, or what its own run will report
+			}
+			_, _ = c.decide(earlier) // as its run will
+		}
+		if _, err := c.decide(msg); err != nil {
+			return &answerError{err}
+		}
+		return nil
+	}
 }
