@@ -46,7 +46,7 @@ func (m *Manager) Await(ctx context.Context, userID, messageID string) (Outcome,
 
 // await also returns ErrRunFailed for a message that has failed.
 func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outcome, error) {
-	w, leave, err := m.follow(l, id)
+	w, leave, err := m.feeds.follow(l, id)
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -22,6 +22,16 @@ func (m *Manager) inRunOf(ctx context.Context, user string) bool {
 	return ok && (run.leaseValid() || run.hooks.Load())
 }
 
+// lendSlot lends the slot of the run that ctx carries to what the run waits for,
+// which may need one, until takeBack is called.
+func (m *Manager) lendSlot(ctx context.Context) (takeBack func()) {
+	if run, ok := FromContext(ctx); !ok || run.m != m || !m.slots.has(run.lease) {
+		return func() {}
+	}
+	m.slots.line.Leave()
+	return m.slots.line.Squeeze
+}
+
 type contextKey struct{}
 
 // NewContext returns a context that carries a run.

@@ -122,10 +122,9 @@ func (m *Manager) beginTicket(ctx context.Context, l *ledger.Ledger) (*Run, erro
 	}
 	var run *Run
 	if err == nil {
-		m.slots.line.Squeeze()
-		m.noteSlot(t.lease.ID)
+		m.slots.squeeze(t.lease.ID)
 		run, err = m.newRun(ctx, l, h, t.began, false)
-		m.freeSlot(t.lease.ID) // unless the run has it
+		m.slots.drop(t.lease.ID) // unless the run has it
 	}
 	if err != nil {
 		if errors.Is(err, store.ErrUnknownOutcome) {
@@ -173,12 +172,12 @@ func (t *ticket) holds(h *ledger.Head) bool { return h.Run != nil && h.Run.Lease
 // or the store tells of a head in which the turn of the ticket has come, when
 // the feed of the workspace tells of any newer head, and from time to time.
 func (t *ticket) wait(ctx context.Context) (*ledger.Head, error) {
-	w, leave, err := t.m.follow(t.ledger, t.id)
+	w, leave, err := t.m.feeds.follow(t.ledger, t.id)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	defer w.feed.add(t)()
+	defer w.feed.tellTurn(t.id, t.turn)()
 	t.m.watchRun(t.ledger.User(), t.ledger)
 	defer t.m.lendSlot(ctx)()
 	for {

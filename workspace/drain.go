@@ -223,3 +223,53 @@ func (m *Manager) drainInBackground(run *Run) {
 		run.done()
 	}
 }
+
+// start waits for the functions of earlier runs, and calls OnRunStart. It returns
+// an error if the context of the run ends.
+func (r *Run) start() error {
+	if err := r.awaitEarlier(); err != nil {
+		return err
+	}
+	r.m.runStarted(r)
+	return nil
+}
+
+// awaitEarlier waits until the functions of earlier runs of the user in this
+// process have returned, but not longer than the TTL. It returns an error if the
+// context of the run ends, or if there is no room for the message.
+func (r *Run) awaitEarlier() error {
+	if earlier := r.m.earlierLocalRuns(r); len(earlier) > 0 {
+		r.waitFor(earlier)
+	}
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	return r.refused
+}
+
+// waitFor waits until channels are closed, but not longer than the TTL.
+func (r *Run) waitFor(returned []<-chan struct{}) {
+	timeout := time.NewTimer(r.lease.ttl)
+	defer timeout.Stop()
+	for _, c := range returned {
+		select {
+		case <-c:
+		case <-r.ctx.Done():
+			return
+		case <-timeout.C:
+			return
+		}
+	}
+}
+
+// leaveFunction notes that the function that handles the message is left behind.
+// What it does from now on is not stored.
+func (r *Run) leaveFunction(ctx context.Context, c *userCode) {
+	r.mu.Lock()
+	r.left = errLeftBehind
+	if r.state != nil {
+		r.endWrites(errLeftBehind)
+	}
+	r.mu.Unlock()
+	r.m.leaveCode(ctx, c, r.user, r.runID)
+}

@@ -25,7 +25,7 @@ const (
 // a change, or from time to time. A workspace has one feed, as long as it has
 // followers.
 type feed struct {
-	m      *Manager
+	m      *core
 	ledger *ledger.Ledger
 	ctx    context.Context
 	stop   context.CancelFunc
@@ -38,80 +38,74 @@ type feed struct {
 	head      *ledger.Head // the newest that is known, or nil
 	told      *ledger.Head // the one up to which endings are told, or nil
 	followers map[*follower]bool
-	tickets   map[*ticket]bool     // of the followers in Do
-	changes   map[*Run]*runChanges // of the runs that are held here, if somebody wants all events
+	turns     map[chan struct{}]string // of the followers in Do, with the ids of their tickets
+	changes   map[*toldRun]*runChanges // of the runs that are held here, if somebody wants all events
 }
+
+// feeds are the feeds of the workspaces that somebody follows.
+type feeds struct {
+	m *core
+
+	mu     sync.Mutex
+	byUser map[string]*feed
+}
+
+func newFeeds(m *core) *feeds { return &feeds{m: m, byUser: map[string]*feed{}} }
 
 // follow adds a follower to the feed of a workspace. The caller must call leave.
 // messageID is the message that the follower waits for, or "" if it wants all
 // events.
-func (m *Manager) follow(l *ledger.Ledger, messageID string) (w *follower, leave func(), err error) {
-	user := l.User()
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
+func (all *feeds) follow(l *ledger.Ledger, messageID string) (w *follower, leave func(), err error) {
+	if all.m.ctx.Err() != nil {
 		return nil, nil, ErrClosed
 	}
-	f := m.feeds[user]
+	all.mu.Lock()
+	f := all.byUser[l.User()]
 	isNew := f == nil
 	if isNew {
 		f = &feed{
-			m: m, ledger: l, wake: make(chan struct{}, 1), answered: time.Now(),
-			followers: map[*follower]bool{}, tickets: map[*ticket]bool{}, changes: map[*Run]*runChanges{},
+			m: all.m, ledger: l, wake: make(chan struct{}, 1), answered: time.Now(),
+			followers: map[*follower]bool{}, turns: map[chan struct{}]string{}, changes: map[*toldRun]*runChanges{},
 		}
-		f.ctx, f.stop = context.WithCancel(m.ctx)
-		m.feeds[user] = f
+		f.ctx, f.stop = context.WithCancel(all.m.ctx)
+		all.byUser[l.User()] = f
 	}
 	w = newFollower(f, messageID)
 	f.mu.Lock()
 	f.followers[w] = true
 	f.mu.Unlock()
-	var held []*Run
-	for r := range m.localRuns {
-		if messageID == "" && r.ready && r.ledger.User() == user {
-			held = append(held, r)
-		}
-	}
-	m.mu.Unlock()
+	all.mu.Unlock()
 	if isNew {
-		m.background(f.loop)
+		all.m.background(f.loop)
 	}
-	for _, run := range held {
-		f.followRun(run)
-		run.live.soFar(func(e Event) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			w.add(item{Event: e, head: f.head})
-		})
-	}
-	return w, func() { m.unfollow(w) }, nil
+	return w, func() { all.unfollow(w) }, nil
 }
 
-func (m *Manager) unfollow(w *follower) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (all *feeds) unfollow(w *follower) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	f := w.feed
 	f.mu.Lock()
 	delete(f.followers, w)
 	empty := len(f.followers) == 0
 	f.mu.Unlock()
-	if empty && m.feeds[f.ledger.User()] == f {
-		delete(m.feeds, f.ledger.User())
+	if empty && all.byUser[f.ledger.User()] == f {
+		delete(all.byUser, f.ledger.User())
 		f.stop()
 	}
 }
 
-// feedOf returns the feed of a user, or nil if nobody follows.
-func (m *Manager) feedOf(user string) *feed {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.feeds[user]
+// of returns the feed of a user, or nil if nobody follows.
+func (all *feeds) of(user string) *feed {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.byUser[user]
 }
 
 // observe is told by a ledger of a newer head, and of the outcomes that this
 // Manager has written with it.
-func (m *Manager) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
-	f := m.feedOf(user)
+func (all *feeds) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
+	f := all.of(user)
 	if f == nil {
 		return
 	}
@@ -130,28 +124,29 @@ func (m *Manager) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
 	if len(ended) > 0 && (f.told == nil || h.Age().After(f.told.Age())) {
 		f.told = h
 	}
-	f.tellTickets(h)
+	f.tellTurns(h)
 	wake(f.wake)
 }
 
-// add makes the feed wake a ticket until remove is called.
-func (f *feed) add(t *ticket) (remove func()) {
+// tellTurn makes the feed wake a call of Do, which waits for the run of a ticket,
+// until remove is called.
+func (f *feed) tellTurn(ticketID string, turn chan struct{}) (remove func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.tickets[t] = true
+	f.turns[turn] = ticketID
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.tickets, t)
+		delete(f.turns, turn)
 	}
 }
 
-// tellTickets wakes the caller of Do whose run a head shows, or all of them if
+// tellTurns wakes the caller of Do whose run a head shows, or all of them if
 // it shows none. The caller holds mu.
-func (f *feed) tellTickets(h *ledger.Head) {
-	for t := range f.tickets {
-		if h.Run == nil || h.Run.Message.ID == t.id {
-			wake(t.turn)
+func (f *feed) tellTurns(h *ledger.Head) {
+	for turn, id := range f.turns {
+		if h.Run == nil || h.Run.Message.ID == id {
+			wake(turn)
 		}
 	}
 }
@@ -219,7 +214,7 @@ func (f *feed) noteAnswer() {
 func (f *feed) isStoreAway() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return time.Since(f.answered) >= f.m.opts.StoreTimeout
+	return time.Since(f.answered) >= f.m.storeTimeout
 }
 
 // look reads the head.
@@ -242,7 +237,7 @@ func (f *feed) watchStore() (interval time.Duration) {
 			wake(f.wake)
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.tellTickets(h)
+			f.tellTurns(h)
 		})
 	})
 	return watchedInterval

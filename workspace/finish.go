@@ -144,9 +144,19 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	return successor{h, next.ID, began}, nil
 }
 
+// passSlot gives the slot of the run to the lease of the next one, if that has
+// begun at a head. Nobody has a vacant lease.
+func (r *Run) passSlot(nextID string, h *ledger.Head) {
+	if nextID == "" || h.Run == nil || h.Run.LeaseID != nextID {
+		r.m.slots.drop(nextID) // see nextLease
+	} else {
+		r.m.slots.pass(r.lease, nextID)
+	}
+}
+
 // dropNext drops the lease of the next run, because of err.
 func (r *Run) dropNext(next ledger.Lease, err error) {
-	r.m.freeSlot(next.ID)
+	r.m.slots.drop(next.ID)
 	if errors.Is(err, store.ErrUnknownOutcome) { // it may have begun
 		r.m.releaseInDoubt(r.ledger, r.lease.incarnation, next)
 	}

@@ -61,6 +61,13 @@ func (w *follower) add(i item) {
 	wake(w.wake)
 }
 
+// tell tells the follower alone an event of a run.
+func (w *follower) tell(e Event) {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	w.add(item{Event: e, head: w.feed.head})
+}
+
 // continues reports whether an item is the next piece of the text with which the
 // items end. The caller holds feed.mu.
 func (w *follower) continues(i item) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -94,7 +95,7 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	if err != nil {
 		return Outcome{}, err
 	}
-	run, out, err := b.begin(ctx, m.ctx, m.trySlot(b.lease.ID), false)
+	run, out, err := b.begin(ctx, m.ctx, m.slots.try(b.lease.ID), false)
 	switch {
 	case out.Status != StatusStarted:
 		return out, err
@@ -145,7 +146,7 @@ func (m *Manager) beginManually(ctx context.Context, userID string, msg Message)
 	}
 	waiting, cancel := m.withManager(ctx)
 	defer cancel()
-	if err := m.waitForSlot(waiting, b.lease.ID); err != nil {
+	if err := b.waitForSlot(waiting); err != nil {
 		return nil, Outcome{}, err
 	}
 	return b.begin(ctx, ctx, true, true)
@@ -219,13 +220,23 @@ func (m *Manager) checkMessage(msg Message) error {
 	return nil
 }
 
+// waitForSlot waits for a slot. A caller in a run gets one at once: its run
+// waits for what it begins, and has a slot itself.
+func (b *beginning) waitForSlot(ctx context.Context) error {
+	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
+		b.m.slots.squeeze(b.lease.ID)
+		return nil
+	}
+	return b.m.slots.enter(ctx, b.lease.ID)
+}
+
 // trySlot reports whether there is a slot for a caller that waits for its
 // message.
 func (b *beginning) trySlot(ctx context.Context) bool {
 	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
-		return b.m.waitForSlot(ctx, b.lease.ID) == nil
+		return b.waitForSlot(ctx) == nil
 	}
-	return b.m.trySlot(b.lease.ID)
+	return b.m.slots.try(b.lease.ID)
 }
 
 // begin hands the message over. The run that it may begin ends with runCtx.
@@ -234,7 +245,7 @@ func (b *beginning) begin(ctx, runCtx context.Context, hasSlot, manual bool) (*R
 	run, out, err := b.submit(ctx, runCtx, hasSlot, manual)
 	b.m.noteSubmitted(ctx, b.ledger.User(), b.message.ID, out.Status, err)
 	if run == nil {
-		b.m.freeSlot(b.lease.ID)
+		b.m.slots.drop(b.lease.ID)
 	}
 	return run, out, err
 }
@@ -322,4 +333,29 @@ func (m *Manager) busyOf(msg Message) (Busy, error) {
 		return m.opts.Busy, nil
 	}
 	return msg.Busy, nil
+}
+
+// decisionsCheck returns a function that refuses a message with a decision that
+// cannot be made, or nil if the message has none.
+func (m *Manager) decisionsCheck(user string, msg Message) func(*document.Document, [][]byte) error {
+	if len(msg.decided()) == 0 {
+		return nil
+	}
+	return func(doc *document.Document, accepted [][]byte) error {
+		c, err := newLiveContent(user, m.opts.Schema, doc, ledger.Position{})
+		if err != nil {
+			return err
+		}
+		for _, body := range accepted {
+			earlier, err := decodeMessage(user, body)
+			if err != nil {
+				continue // a ticket, or what its own run will report
+			}
+			_, _ = c.decide(earlier) // as its run will
+		}
+		if _, err := c.decide(msg); err != nil {
+			return &answerError{err}
+		}
+		return nil
+	}
 }

@@ -68,7 +68,9 @@ func (l *liveText) emit(text string) {
 
 // Write tells masked text. The caller holds mu.
 func (l *liveText) Write(p []byte) (int, error) {
-	l.run.m.tellLive(l.run, l.event(l.length, string(p)))
+	if f := l.run.m.feeds.of(l.run.user); f != nil {
+		f.tellLive(l.run.runID, l.event(l.length, string(p)))
+	}
 	l.length += len(p)
 	if l.end = append(l.end, p...); len(l.end) > 2*maxLive {
 		l.end = append([]byte(nil), l.end[len(l.end)-maxLive:]...)
@@ -102,16 +104,4 @@ func (r *Run) nextNumberInTurn() (int, error) {
 		return 0, r.ended
 	}
 	return r.nextNumber()
-}
-
-// tellLive tells a piece of an answer, behind what the run has changed before.
-func (m *Manager) tellLive(run *Run, e Event) {
-	f := m.feedOf(run.user)
-	if f == nil {
-		return
-	}
-	if c := f.changesOf(run.runID); c != nil {
-		c.tell()
-		c.tellUnlessEnded(e)
-	}
 }

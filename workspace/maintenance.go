@@ -63,10 +63,6 @@ func (m *Manager) tracedChange(
 	}
 }
 
-// errNotReturned is the error of an operation in which a function of the user
-// panicked or ended the goroutine.
-var errNotReturned = &panicError{"workspace: the function has not returned"}
-
 // checkUnused returns an error if a run is under way, or if version is not nil
 // and the content has another one.
 func checkUnused(h *ledger.Head, version *uint64) error {

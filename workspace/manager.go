@@ -2,11 +2,10 @@ package workspace
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -30,65 +29,16 @@ type Manager struct {
 	activeRuns    int                       // runs that are held
 	idle          chan struct{}             // closed when there are none; nil if nothing waits for it
 	watched       map[string]chan struct{}  // by user; wakes the goroutine that watches the run
-	slots         slots
+	slots         *slots
 	tidying       *tidying
 	holder        *holder
+	feeds         *feeds
 	cacheSalt     string            // of the keys of providers' caches
-	feeds         map[string]*feed  // of the users that somebody follows
 	leftCode      []<-chan struct{} // each is closed when code that was left behind ends
 }
 
 // maxCachedContents is the number of workspaces whose content a Manager caches.
 const maxCachedContents = 128
-
-// Open returns a Manager of the workspaces in a store. It writes nothing, except
-// that with Options.Holder it makes the runs of an earlier process free. The
-// Manager does not close the store. The end of ctx has the
-// effect of Close, but nothing waits.
-//
-// On a store of [store.ReadOnly] the Manager shows workspaces, also while other
-// processes use them. It writes nothing and holds no runs: all that would write
-// returns store.ErrReadOnly.
-func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
-	m := &Manager{
-		core: core{db: db}, ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
-		feeds: map[string]*feed{}, cacheSalt: rand.Text(),
-	}
-	if opts != nil {
-		m.opts = *opts
-	}
-	if err := m.opts.complete(); err != nil {
-		return nil, err
-	}
-	if db == nil {
-		return nil, fmt.Errorf("%w: no store", ErrInvalid)
-	}
-	m.telemetry.tracer, m.telemetry.logger = m.opts.Tracer, m.opts.Logger
-	m.telemetry.ttl, m.telemetry.takeover, m.telemetry.background = m.opts.TTL, m.opts.Takeover, m.runInBackground
-	m.slots, m.tidying = newSlots(m.opts.Runs), newTidying(&m.core)
-	var err error
-	if m.sealer, err = newSealer(m.opts.Keys); err != nil {
-		return nil, err
-	}
-	for _, key := range m.opts.Keys {
-		m.keyIDs = append(m.keyIDs, key.ID)
-	}
-	m.opts.Keys = nil // so that no Manager that is printed shows them
-	m.readOnly = isReadOnly(db)
-	m.storeTimeout = m.opts.StoreTimeout
-	m.db = boundedStore{db, max(m.opts.StoreTimeout, m.opts.TTL)}
-	m.ctx, m.cancel = context.WithCancelCause(ctx)
-	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
-	m.holder = newHolder(&m.core, m.opts.Holder)
-	if err := m.holder.claim(ctx); err != nil {
-		m.cancel(ErrClosed)
-		return nil, fmt.Errorf("workspace: open: %w", err)
-	}
-	if m.opts.Run != nil && !m.readOnly {
-		m.background(m.recoverRuns)
-	}
-	return m, nil
-}
 
 // Store returns a store for a user's data outside the workspace. Its keys are
 // never those of a workspace. With Options.Keys, its values are sealed with the
@@ -158,7 +108,7 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
-		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.observe(user, h, ended) },
+		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
 	}
 }
 
@@ -310,4 +260,53 @@ func (m *Manager) runInBackground(fn func()) bool {
 		fn()
 	}()
 	return true
+}
+
+// checkAccepting returns ErrClosed if the Manager begins no more runs.
+func (m *Manager) checkAccepting() error { return closedBy(m.accepting) }
+
+// withManager returns a context that ends with ctx, and when the Manager begins
+// no more runs.
+func (m *Manager) withManager(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(m.accepting, func() { cancel(context.Cause(m.accepting)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// untilClosed returns a context that ends with ctx, and when the Manager is
+// closed.
+func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(m.ctx, func() { cancel(closedBy(m.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// dropsSecret reports whether effects on a content replace or delete a secret. A
+// field that the schema does not have may be one.
+func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bool {
+	open, secret := map[string]bool{}, map[string]bool{}
+	for _, f := range state.New(m.opts.Schema).Fields() {
+		for _, name := range append(f.Was, f.Name) {
+			open[name], secret[name] = !f.Secret, f.Secret
+		}
+	}
+	memory := doc.Fields(document.PartMemory)
+	return slices.ContainsFunc(effects, func(e state.Effect) bool {
+		switch e.Part {
+		case document.PartField:
+			return !open[e.Field] && doc.Has(e.Part, e.Field)
+		case document.PartKey:
+			return secret[e.Field] && doc.Has(e.Part, e.Field)
+		case document.PartMemory:
+			entry, _, err := decodeMemoryEntry(memory[e.Field])
+			return doc.Has(e.Part, e.Field) && (err != nil || entry.Secret)
+		}
+		return false
+	})
 }

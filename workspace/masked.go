@@ -10,8 +10,6 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/workspace/internal/document"
-	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // The methods in this file show a workspace without its secrets.
@@ -44,17 +42,6 @@ func (w Workspace) LogValue() slog.Value {
 		slog.Any("state", w.state),
 		slog.Int("remembered", len(w.memory.snapshot())),
 	)
-}
-
-// orEmpty returns w, or an empty workspace for the zero value, which programs
-// have if they log what an error has left.
-func (w Workspace) orEmpty() Workspace {
-	if w.state == nil {
-		if c, err := newLiveContent(w.user, nil, document.New(), ledger.Position{}); err == nil {
-			return c.Workspace
-		}
-	}
-	return w
 }
 
 // workspaceJSON is a Workspace for people and logs.

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -246,3 +247,12 @@ func usableTrace(trace string) string {
 
 // maxTrace is the maximum length, in bytes, of what Inject returns.
 const maxTrace = 1 << 10
+
+// decided returns the keys of the calls that a message decides.
+func (m *Message) decided() []string {
+	keys := slices.Concat(m.Approve, m.Refuse)
+	for _, a := range m.Answers {
+		keys = append(keys, document.CallKey(a.Call()))
+	}
+	return keys
+}

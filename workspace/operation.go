@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -264,4 +265,32 @@ func (m *telemetry) beginHeartbeat(ctx context.Context, left time.Duration) (con
 	ctx, op := m.beginAside(ctx, Operation{Kind: OpHeartbeat, Root: true})
 	op.Left, op.TTL = left, m.ttl
 	return ctx, op
+}
+
+// runOperation is the OpRun of a run.
+type runOperation struct {
+	operation
+	// trace is set when it has begun, if there is a Tracer. isStored says that the
+	// lease has its text.
+	trace    atomic.Pointer[runTrace]
+	isStored atomic.Bool
+
+	mu    sync.Mutex
+	begun bool
+	ended bool // also if the run has ended before begun is set
+}
+
+// runTrace is how operations in a run, and runs in other processes, refer to it.
+type runTrace struct {
+	ctx  context.Context // does not end with the run
+	text string
+}
+
+// markEnded reports whether the caller has to tell that the OpRun has ended.
+func (o *runOperation) markEnded() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first := o.begun && !o.ended
+	o.ended = true
+	return first
 }

@@ -8,9 +8,16 @@ import (
 	"github.com/agentstate/state"
 )
 
+// toldRun is a run that is held here, as far as its followers are told of it.
+type toldRun struct {
+	*Workspace
+	id, messageID string
+	ctx           context.Context // of the run
+}
+
 // runChanges tells the changes of the State of a run that is held here.
 type runChanges struct {
-	run  *Run
+	run  *toldRun
 	feed *feed
 
 	mu    sync.Mutex
@@ -19,7 +26,7 @@ type runChanges struct {
 }
 
 // followRun tells what happens in a run that is held here.
-func (f *feed) followRun(run *Run) {
+func (f *feed) followRun(run *toldRun) {
 	f.mu.Lock()
 	if f.changes[run] != nil || !f.isWatched() {
 		f.mu.Unlock()
@@ -55,7 +62,7 @@ func (f *feed) isWatched() bool {
 	return false
 }
 
-func (f *feed) forgetChanges(run *Run) {
+func (f *feed) forgetChanges(run *toldRun) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.changes, run)
@@ -66,7 +73,7 @@ func (f *feed) changesOf(runID string) *runChanges {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for run, c := range f.changes {
-		if run.runID == runID {
+		if run.id == runID {
 			return c
 		}
 	}
@@ -103,7 +110,7 @@ func (c *runChanges) tell() {
 		return
 	}
 	maskEffects(effects, c.run.redactor())
-	c.feed.tell(Event{Kind: EventChange, MessageID: c.run.message.ID, Effects: effects})
+	c.feed.tell(Event{Kind: EventChange, MessageID: c.run.messageID, Effects: effects})
 }
 
 // tellUnlessEnded tells an event of the run, unless its end is told.
@@ -145,28 +152,26 @@ func maskEffects(effects []state.Effect, redact func(string) string) {
 }
 
 // tellStarted tells that this Manager holds a run.
-func (m *Manager) tellStarted(run *Run) {
-	m.mu.Lock()
-	run.ready = true
-	f := m.feeds[run.user]
-	m.mu.Unlock()
-	if f != nil && run.lease.lost() == nil {
-		f.tell(Event{Kind: EventStarted, MessageID: run.message.ID})
-		f.followRun(run)
-	}
+func (f *feed) tellStarted(run *toldRun) {
+	f.tell(Event{Kind: EventStarted, MessageID: run.messageID})
+	f.followRun(run)
 }
 
 // tellReply tells the reply of a run.
-func (m *Manager) tellReply(run *Run, text string) {
-	f := m.feedOf(run.user)
-	if f == nil {
-		return
-	}
-	e := Event{Kind: EventReply, MessageID: run.message.ID, Reply: run.Redact(text)}
-	if c := f.changesOf(run.runID); c != nil {
+func (f *feed) tellReply(run *toldRun, text string) {
+	e := Event{Kind: EventReply, MessageID: run.messageID, Reply: run.Redact(text)}
+	if c := f.changesOf(run.id); c != nil {
 		c.tell() // what was changed before
 		c.tellUnlessEnded(e)
 	} else {
 		f.tell(e)
+	}
+}
+
+// tellLive tells a piece of an answer, behind what the run has changed before.
+func (f *feed) tellLive(runID string, e Event) {
+	if c := f.changesOf(runID); c != nil {
+		c.tell()
+		c.tellUnlessEnded(e)
 	}
 }

@@ -3,31 +3,9 @@ package workspace
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
-
-// runOperation is the OpRun of a run.
-type runOperation struct {
-	operation
-	// trace is set when it has begun, if there is a Tracer. isStored says that the
-	// lease has its text.
-	trace    atomic.Pointer[runTrace]
-	isStored atomic.Bool
-
-	mu    sync.Mutex
-	begun bool
-	ended bool // also if the run has ended before begun is set
-}
-
-// runTrace is how operations in a run, and runs in other processes, refer to it.
-type runTrace struct {
-	ctx  context.Context // does not end with the run
-	text string
-}
 
 // operationOf returns an operation of the run.
 func (r *Run) operationOf(kind OpKind) Operation {
@@ -86,15 +64,6 @@ func (r *Run) endLost() {
 	if !stored && r.op.markEnded() {
 		r.tellEnded(r.lostEnding())
 	}
-}
-
-// markEnded reports whether the caller has to tell that the OpRun has ended.
-func (o *runOperation) markEnded() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	first := o.begun && !o.ended
-	o.ended = true
-	return first
 }
 
 // linksOf returns the links of an OpRun: to the sender, unless that is the
@@ -232,49 +201,4 @@ func (r *Run) redactAll(text string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.redactStored(text)
-}
-
-// reportedResults are the results of a history of which the Tracer was told.
-type reportedResults struct {
-	mu   sync.Mutex
-	last *state.State // a snapshot
-}
-
-// since returns the results of a snapshot that were not reported, and notes that
-// they are.
-func (r *reportedResults) since(now *state.State) []state.InferenceResult {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	before, after := r.last.History(), now.History()
-	r.last = now
-	n := min(before.Len(), after.Len())
-	for ; n > 0; n-- {
-		was, _ := before.At(n - 1)
-		is, _ := after.At(n - 1)
-		if keyOfResult(was) == keyOfResult(is) {
-			break
-		}
-	}
-	known := map[resultKey]bool{} // they may have moved
-	for i := n; i < before.Len(); i++ {
-		was, _ := before.At(i)
-		known[keyOfResult(was)] = true
-	}
-	var fresh []state.InferenceResult
-	for i := n; i < after.Len(); i++ {
-		if is, _ := after.At(i); !known[keyOfResult(is)] {
-			fresh = append(fresh, is)
-		}
-	}
-	return fresh
-}
-
-// resultKey tells results apart.
-type resultKey struct {
-	id, agent, raw string
-	at             int64
-}
-
-func keyOfResult(r state.InferenceResult) resultKey {
-	return resultKey{r.ID, r.Agent, r.Raw, r.CreatedAt.UnixNano()}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Shutdown closes the Manager when its runs have ended. Messages are refused
@@ -77,60 +75,5 @@ func (m *Manager) Wait(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// checkAccepting returns ErrClosed if the Manager begins no more runs.
-func (m *Manager) checkAccepting() error { return closedBy(m.accepting) }
-
-// closedBy returns ErrClosed if ctx, which is one of the Manager, has ended.
-func closedBy(ctx context.Context) error {
-	switch cause := context.Cause(ctx); {
-	case cause == nil, errors.Is(cause, ErrClosed):
-		return cause
-	default: // the context of Open has ended
-		return fmt.Errorf("%w: %w", ErrClosed, cause)
-	}
-}
-
-// nextLease returns the lease of the run that begins when this one ends. It is
-// vacant if the Manager begins no more runs, if nothing would handle it, or if
-// there is no slot for it: because this run is one of Do, which needs none,
-// because the Manager holds more runs than it has slots, or because other users
-// wait for a slot, who come first.
-func (r *Run) nextLease() ledger.Lease {
-	lease := r.ledger.NewLease().HeldBy(r.lease.incarnation.id)
-	switch {
-	case r.m.accepting.Err() != nil, r.ticket && r.m.opts.Run == nil:
-		return lease.Vacant()
-	case r.hasSlot():
-		if !r.manual && r.m.slots.line.Crowded() {
-			return lease.Vacant()
-		}
-	case !r.m.trySlot(lease.ID):
-		return lease.Vacant()
-	}
-	return lease
-}
-
-// withManager returns a context that ends with ctx, and when the Manager begins
-// no more runs.
-func (m *Manager) withManager(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(m.accepting, func() { cancel(context.Cause(m.accepting)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
-}
-
-// untilClosed returns a context that ends with ctx, and when the Manager is
-// closed.
-func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(m.ctx, func() { cancel(closedBy(m.ctx)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
 	}
 }

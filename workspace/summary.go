@@ -1,10 +1,6 @@
 package workspace
 
 import (
-	"cmp"
-	"context"
-	"iter"
-	"slices"
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -35,74 +31,6 @@ type Summary struct {
 	Err error
 }
 
-// Summary returns the summary of a user's workspace, for which it reads one
-// value of the store. That of a workspace that does not exist has Seq 0. An
-// error is also in Summary.Err, so that a list of summaries can show it.
-func (m *Manager) Summary(ctx context.Context, userID string) (Summary, error) {
-	var s Summary
-	err := m.operate(ctx, Operation{Kind: opSummary, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
-		h, err := l.ReadHead(ctx)
-		if err == nil {
-			s = newSummary(userID, h)
-		}
-		return err
-	})
-	if err != nil {
-		s = Summary{UserID: userID, Err: err}
-	}
-	return s, err
-}
-
-// Summaries yields the summaries of the workspaces of the users that come after
-// one, in the order of [Manager.List]; with "", of all. It reads one value of
-// the store for each, and leaves out workspaces that were deleted. A workspace
-// whose head cannot be read has Summary.Err and does not end the loop. An error
-// of the store does.
-func (m *Manager) Summaries(ctx context.Context, after string) iter.Seq2[Summary, error] {
-	return func(yield func(Summary, error) bool) {
-		for u, err := range ledger.Heads(ctx, m.db, m.sealer, after) {
-			s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
-			if u.Head != nil {
-				s = newSummary(u.User, u.Head)
-			}
-			if !yield(s, wrapError("summaries", u.User, err)) {
-				return
-			}
-		}
-	}
-}
-
-// Busy yields the summaries of the workspaces in which something is to be done:
-// first of those with a run, for which messages may wait, and then of the others
-// with dead letters, or with calls that wait for a result from outside. It reads
-// nothing of idle workspaces, so its cost does not depend on their number. The
-// errors are those of Summaries.
-func (m *Manager) Busy(ctx context.Context) iter.Seq2[Summary, error] {
-	all := func(string) bool { return false }
-	return func(yield func(Summary, error) bool) {
-		for _, list := range []ledger.BusyList{ledger.Running, ledger.Waiting} {
-			for heads, err := range list.Heads(ctx, m.db, m.sealer, all) {
-				if err != nil {
-					yield(Summary{}, wrapError("busy", "", err))
-					return
-				}
-				for _, u := range heads {
-					s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
-					if u.Head != nil {
-						s = newSummary(u.User, u.Head)
-					}
-					if list == ledger.Waiting && s.Run != nil { // it was yielded before
-						continue
-					}
-					if !yield(s, nil) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
 func newSummary(user string, h *ledger.Head) Summary {
 	if !h.Exists() { // what Delete has left until Expire says nothing of a workspace
 		return Summary{UserID: user}
@@ -125,47 +53,29 @@ func newSummary(user string, h *ledger.Head) Summary {
 	return s
 }
 
-// Held returns the runs that this Manager holds, in the order in which they
-// began. It reads nothing from the store.
-func (m *Manager) Held() []RunInfo {
-	var runs []*Run
-	m.mu.Lock()
-	for r := range m.localRuns {
-		if r.ready && r.lease.lost() == nil && !r.ending.Load() {
-			runs = append(runs, r)
-		}
-	}
-	m.mu.Unlock()
-	var list []RunInfo
-	for _, r := range runs {
-		list = append(list, RunInfo{
-			UserID: r.ledger.User(), ID: r.runID, Message: r.message, Began: r.began, Attempt: r.attempt,
-			Step: int(r.steps.Load()), LeaseID: r.lease.id, TTL: r.lease.ttl, Heartbeat: r.lease.heartbeats(),
-		})
-	}
-	slices.SortFunc(list, func(a, b RunInfo) int {
-		return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.UserID, b.UserID))
-	})
-	return list
+// RunInfo describes a run that is under way.
+type RunInfo struct {
+	UserID  string
+	ID      string
+	Message Message // the zero Message for a call of [Manager.Do]
+	Began   time.Time
+	Attempt int // the number of times that it was taken over
+	Step    int // the number of its records: see [Run.Step]
+	// LeaseID is the id of the holder's lease. Another holder has another lease.
+	// It is empty if the run waits for a holder.
+	LeaseID string
+	TTL     time.Duration // of the lease: see [Options].TTL
+	// Heartbeat grows with each renewal of the lease. In a [Summary], which shows
+	// only the head, it grows with those by commits of the run, and not with the
+	// heartbeats that the holder makes for all of its runs together.
+	Heartbeat uint64
 }
 
-// Stats returns the counters of the Manager. They are not read at one moment. It
-// is cheap, and safe for concurrent use. For expvar:
-//
-//	expvar.Publish("agentstate", expvar.Func(func() any { return m.Stats() }))
-func (m *Manager) Stats() Stats {
-	m.mu.Lock()
-	workspaces := len(m.ledgers)
-	m.mu.Unlock()
-	c := &m.counters
-	return Stats{
-		Held: int(c.held.Load()), Workspaces: workspaces,
-		Started: c.started.Load(), Done: c.done.Load(), Failed: c.failed.Load(), Interrupted: c.interrupted.Load(),
-		Fenced: c.fenced.Load(), TakenOver: c.takenOver.Load(), DeadLetters: c.deadLetters.Load(),
-		Abandoned: c.abandoned.Load(), StoreErrors: c.storeErrors.Load(),
-		Queued: c.queued.Load(), Rejected: c.rejected.Load(), Duplicates: c.duplicates.Load(),
-		Commits: c.commits.Load(), Conflicts: c.conflicts.Load(), UnknownOutcomes: c.unknown.Load(),
-		Heartbeats: c.heartbeats.Load(), LateHeartbeats: c.lateHeartbeats.Load(), Compactions: c.compactions.Load(),
-		BytesWritten: c.bytes.Load(),
+// newRunInfo returns what a head says of its run.
+func newRunInfo(user string, h *ledger.Head, message Message) *RunInfo {
+	r := h.Run
+	return &RunInfo{
+		UserID: user, ID: r.RunID, Message: message, Began: r.Began, Attempt: r.Attempt,
+		Step: int(h.Version - r.Base.Version), LeaseID: r.LeaseID, TTL: r.LeaseTTL(), Heartbeat: r.Renewals,
 	}
 }

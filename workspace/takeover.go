@@ -44,24 +44,24 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 	}
 	defer m.trackRun()()
 	next := l.NewLease()
-	if m.trySlot(next.ID) {
+	if m.slots.try(next.ID) {
 		return m.takeOverWith(ctx, l, observed, next)
 	}
-	if !m.markWaiting(l.User()) {
+	if !m.slots.markWaiting(l.User()) {
 		return nil
 	}
 	done := m.trackRun()
 	started := m.background(func() {
 		defer done()
-		err := m.waitForSlot(m.accepting, next.ID)
-		m.unmarkWaiting(l.User()) // a run that waits from now on may not be seen below
+		err := m.slots.enter(m.accepting, next.ID)
+		m.slots.unmarkWaiting(l.User()) // a run that waits from now on may not be seen below
 		if err == nil && m.takeOverLate(l, observed, next) != nil {
 			m.watchRun(l.User(), l)
 		}
 	})
 	if !started {
 		done()
-		m.unmarkWaiting(l.User())
+		m.slots.unmarkWaiting(l.User())
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 func (m *Manager) takeOverLate(l *ledger.Ledger, observed ledger.LeaseState, next ledger.Lease) error {
 	h, err := l.ReadHead(m.accepting)
 	if err != nil {
-		m.freeSlot(next.ID)
+		m.slots.drop(next.ID)
 		return err
 	}
 	if isFree(h) {
@@ -84,7 +84,7 @@ func (m *Manager) takeOverLate(l *ledger.Ledger, observed ledger.LeaseState, nex
 func (m *Manager) takeOverWith(
 	ctx context.Context, l *ledger.Ledger, observed ledger.LeaseState, next ledger.Lease,
 ) error {
-	defer m.freeSlot(next.ID) // unless a run has it
+	defer m.slots.drop(next.ID) // unless a run has it
 	i, err := m.holder.join(ctx)
 	if err != nil {
 		return err

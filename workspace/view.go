@@ -45,33 +45,6 @@ type DeadLetter struct {
 	Reason   string
 }
 
-// RunInfo describes a run that is under way.
-type RunInfo struct {
-	UserID  string
-	ID      string
-	Message Message // the zero Message for a call of [Manager.Do]
-	Began   time.Time
-	Attempt int // the number of times that it was taken over
-	Step    int // the number of its records: see [Run.Step]
-	// LeaseID is the id of the holder's lease. Another holder has another lease.
-	// It is empty if the run waits for a holder.
-	LeaseID string
-	TTL     time.Duration // of the lease: see [Options].TTL
-	// Heartbeat grows with each renewal of the lease. In a [Summary], which shows
-	// only the head, it grows with those by commits of the run, and not with the
-	// heartbeats that the holder makes for all of its runs together.
-	Heartbeat uint64
-}
-
-// newRunInfo returns what a head says of its run.
-func newRunInfo(user string, h *ledger.Head, message Message) *RunInfo {
-	r := h.Run
-	return &RunInfo{
-		UserID: user, ID: r.RunID, Message: message, Began: r.Began, Attempt: r.Attempt,
-		Step: int(h.Version - r.Base.Version), LeaseID: r.LeaseID, TTL: r.LeaseTTL(), Heartbeat: r.Renewals,
-	}
-}
-
 // View returns the workspace of a user. A workspace that does not exist is
 // empty.
 func (m *Manager) View(ctx context.Context, userID string) (*View, error) {

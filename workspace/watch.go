@@ -34,7 +34,7 @@ func (m *Manager) watch(ctx context.Context, userID string, yield func(Event) bo
 	if err != nil {
 		return err
 	}
-	w, leave, err := m.follow(l, "")
+	w, leave, err := m.follow(l)
 	if err != nil {
 		return err
 	}
@@ -94,3 +94,23 @@ type maskedError struct {
 
 func (e *maskedError) Error() string        { return e.text }
 func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// follow adds a follower that wants all events of a workspace.
+func (m *Manager) follow(l *ledger.Ledger) (w *follower, leave func(), err error) {
+	if w, leave, err = m.feeds.follow(l, ""); err != nil {
+		return nil, nil, err
+	}
+	m.mu.Lock()
+	var held []*Run
+	for r := range m.localRuns {
+		if r.ready && r.ledger.User() == l.User() {
+			held = append(held, r)
+		}
+	}
+	m.mu.Unlock()
+	for _, run := range held {
+		w.feed.followRun(&run.told)
+		run.live.soFar(w.tell)
+	}
+	return w, leave, nil
+}

@@ -153,30 +153,6 @@ func (c *liveContent) purges(effects []state.Effect) bool {
 	})
 }
 
-// dropsSecret reports whether effects on a content replace or delete a secret. A
-// field that the schema does not have may be one.
-func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bool {
-	open, secret := map[string]bool{}, map[string]bool{}
-	for _, f := range state.New(m.opts.Schema).Fields() {
-		for _, name := range append(f.Was, f.Name) {
-			open[name], secret[name] = !f.Secret, f.Secret
-		}
-	}
-	memory := doc.Fields(document.PartMemory)
-	return slices.ContainsFunc(effects, func(e state.Effect) bool {
-		switch e.Part {
-		case document.PartField:
-			return !open[e.Field] && doc.Has(e.Part, e.Field)
-		case document.PartKey:
-			return secret[e.Field] && doc.Has(e.Part, e.Field)
-		case document.PartMemory:
-			entry, _, err := decodeMemoryEntry(memory[e.Field])
-			return doc.Has(e.Part, e.Field) && (err != nil || entry.Secret)
-		}
-		return false
-	})
-}
-
 // origin returns what is noted of the messages that a delta stores.
 func (c *liveContent) origin(d contentDelta) document.Origin {
 	return document.Origin{Time: d.Time, Run: c.messageID}
@@ -220,4 +196,15 @@ func loadState(schema *state.Schema, doc *document.Document) (*state.State, docu
 func checkContent(schema *state.Schema, doc *document.Document) error {
 	_, _, err := loadState(schema, doc)
 	return err
+}
+
+// orEmpty returns w, or an empty workspace for the zero value, which programs
+// have if they log what an error has left.
+func (w Workspace) orEmpty() Workspace {
+	if w.state == nil {
+		if c, err := newLiveContent(w.user, nil, document.New(), ledger.Position{}); err == nil {
+			return c.Workspace
+		}
+	}
+	return w
 }

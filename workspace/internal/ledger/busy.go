@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"context"
-	"iter"
 	"strings"
 
 	"github.com/agentstate/state/store"
@@ -43,58 +41,4 @@ func appendBusy(writes []store.Write, headKey string, was, is listed, known bool
 
 func (b BusyList) write(headKey string, has bool) store.Write {
 	return store.Write{Key: string(b) + strings.TrimPrefix(headKey, headPrefix), Delete: !has}
-}
-
-// busyAtOnce is the number of heads that Heads reads at once.
-const busyAtOnce = 64
-
-// Heads yields the heads of the workspaces in the list, some at a time, in the
-// order of the keys, but not those of users to skip. It ends with the first error
-// of the store.
-func (b BusyList) Heads(ctx context.Context, db store.Store, s *Sealer, skip func(user string) bool) iter.Seq2[[]UserHead, error] {
-	return func(yield func([]UserHead, error) bool) {
-		var keys []string
-		read := func() bool {
-			heads, err := readHeads(ctx, db, s, keys)
-			keys = keys[:0]
-			return yield(heads, err) && err == nil
-		}
-		for e, err := range db.List(ctx, string(b), "", false) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			name := strings.TrimPrefix(e.Key, string(b))
-			if user, err := decodeUser(name); err != nil || skip(user) {
-				continue // a name that no user has leads to no head
-			}
-			if keys = append(keys, headPrefix+name); len(keys) == busyAtOnce && !read() {
-				return
-			}
-		}
-		if len(keys) > 0 {
-			read()
-		}
-	}
-}
-
-// readHeads returns the heads that have keys, without those that do not exist.
-func readHeads(ctx context.Context, db store.Store, s *Sealer, keys []string) ([]UserHead, error) {
-	entries, err := db.Get(ctx, keys...)
-	if err != nil {
-		return nil, err
-	}
-	var heads []UserHead
-	for _, e := range entries {
-		if e.Revision == "" {
-			continue
-		}
-		u := UserHead{}
-		if u.User, err = userOf(e.Key); err != nil {
-			return nil, err
-		}
-		u.Head, u.Err = s.openHead(u.User, e.Key, e.Value)
-		heads = append(heads, u)
-	}
-	return heads, nil
 }

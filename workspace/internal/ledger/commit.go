@@ -157,10 +157,6 @@ func (c *commit) attemptInTime(ctx context.Context, apply transitionFunc) (*Head
 	return h, err
 }
 
-// acceptLead is the number of writes by which other Managers may have seen more
-// of what was lost than the one that accepts the loss.
-const acceptLead = 1 << 20
-
 // commit is one operation with all its attempts.
 type commit struct {
 	*Ledger
@@ -384,4 +380,25 @@ func (l *Ledger) headWritten(ctx context.Context, t *transition) {
 		l.cache.add(b.name, b.data)
 	}
 	l.observe(t.Head, t.outcomes)
+}
+
+// commitFitting is commitAnew for a transition that calls checkFits. It returns
+// the error of Options.Fits if the content does not fit.
+func (l *Ledger) commitFitting(ctx context.Context, apply transitionFunc) (*Head, error) {
+	var checked *Position
+	for {
+		h, err := l.commitAnew(ctx, func(t *transition) error {
+			t.reader.checked = checked
+			return apply(t)
+		})
+		var unchecked *uncheckedError
+		if !errors.As(err, &unchecked) || errors.Is(err, store.ErrUnknownOutcome) {
+			return h, err
+		}
+		if err := l.contents.fits(unchecked.doc); err != nil {
+			return nil, err
+		}
+		checked = &unchecked.Position
+		l.contents.noteFitting(*checked)
+	}
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 )
 
-var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
-
 // CompactionDue reports whether the head is to be compacted.
 func (l *Ledger) CompactionDue(h *Head) bool { return h.compactionDue(l.minHistory) }
 

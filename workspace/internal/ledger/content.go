@@ -6,7 +6,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
@@ -116,27 +115,6 @@ func (c *contentReader) checkFits(ctx context.Context, h *Head) error {
 		return err
 	}
 	return &uncheckedError{contentAt{at, doc}}
-}
-
-// commitFitting is commitAnew for a transition that calls checkFits. It returns
-// the error of Options.Fits if the content does not fit.
-func (l *Ledger) commitFitting(ctx context.Context, apply transitionFunc) (*Head, error) {
-	var checked *Position
-	for {
-		h, err := l.commitAnew(ctx, func(t *transition) error {
-			t.reader.checked = checked
-			return apply(t)
-		})
-		var unchecked *uncheckedError
-		if !errors.As(err, &unchecked) || errors.Is(err, store.ErrUnknownOutcome) {
-			return h, err
-		}
-		if err := l.contents.fits(unchecked.doc); err != nil {
-			return nil, err
-		}
-		checked = &unchecked.Position
-		l.contents.noteFitting(*checked)
-	}
 }
 
 func (c *contentCache) isFitting(at Position) bool {

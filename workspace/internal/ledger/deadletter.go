@@ -42,11 +42,6 @@ func (c *contentReader) deadLetters(ctx context.Context, h *Head) ([]DeadLetter,
 	return fetchBlobJSON[[]DeadLetter](ctx, &c.blobStore, h.DeadLetters.Blob)
 }
 
-// DeadLetters returns the dead letters, the oldest first.
-func (l *Ledger) DeadLetters(ctx context.Context, h *Head) ([]DeadLetter, error) {
-	return l.deadLetters(ctx, h)
-}
-
 // addDeadLetter gives the message of the run up.
 func (t *transition) addDeadLetter(attempts int, reason string, now time.Time) error {
 	list, err := t.reader.deadLetters(t.ctx, t.Head)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -281,50 +282,6 @@ func (r *Record) outcome() Outcome {
 	return Outcome{r.Message, r.Ending, r.RunID, r.Reason, r.Reply, r.Version, r.Time}
 }
 
-// The places of a message.
-const (
-	PlaceNone    = ""
-	PlaceRunning = "running"
-	PlaceQueued  = "queued"
-	PlaceDead    = "dead"
-	PlaceEnded   = "ended"
-)
-
-// Fate is what a head knows of a message.
-type Fate struct {
-	Place   string
-	Outcome // if Place is PlaceEnded; for PlaceDead, why it was given up; for PlaceRunning, only RunID
-
-	// Differs says of a duplicate that the first message has another body. It is
-	// false if the first has ended: its body is gone.
-	Differs bool
-	first   Message // if Place is PlaceRunning or PlaceQueued
-}
-
-// Fate returns what a head knows of the message with an id.
-func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
-	if h.Run != nil && h.Run.Message.ID == id {
-		return Fate{Place: PlaceRunning, Outcome: Outcome{ID: id, RunID: h.Run.RunID}, first: h.Run.Message}, nil
-	}
-	dead, err := l.deadLetters(ctx, h)
-	if err != nil {
-		return Fate{}, err
-	}
-	for _, d := range dead {
-		if d.Message.ID == id {
-			return Fate{Place: PlaceDead, Outcome: Outcome{ID: id, Ending: EndingFailed, RunID: d.RunID, Reason: d.Reason}}, nil
-		}
-	}
-	if m, queued, err := l.findQueued(ctx, h, id); queued || err != nil {
-		return Fate{Place: PlaceQueued, Outcome: Outcome{ID: id}, first: m}, err
-	}
-	o, err := l.findOutcome(ctx, h, id)
-	if err != nil || o.ID == "" {
-		return Fate{}, err
-	}
-	return Fate{Place: PlaceEnded, Outcome: o}, nil
-}
-
 // findOutcome returns the latest outcome of a message, or none.
 func (c *contentReader) findOutcome(ctx context.Context, h *Head, id string) (Outcome, error) {
 	endings, err := c.endings(ctx, h)
@@ -348,4 +305,35 @@ func (c *contentReader) findOutcome(ctx context.Context, h *Head, id string) (Ou
 		}
 	}
 	return Outcome{}, err
+}
+
+// fencedError is the error of a holder whose run another caller has ended.
+type fencedError struct {
+	ending Ending
+	cause  error
+}
+
+func (e *fencedError) Error() string { return ErrFenced.Error() + ": " + e.cause.Error() }
+
+func (e *fencedError) Unwrap() []error { return []error{ErrFenced, e.cause} }
+
+// FencedBy returns the error of a holder whose run has ended otherwise. It is
+// ErrFenced, together with ErrInterrupted if another caller has ended the run.
+func FencedBy(ending Ending) error {
+	switch ending {
+	case EndingCancelled:
+		return &fencedError{ending, ErrRunCancelled}
+	case EndingInterrupted, EndingRolledBack, EndingReset:
+		return &fencedError{ending, ErrInterrupted}
+	}
+	return ErrFenced
+}
+
+// EndingOf returns the ending of which err tells a holder, or "".
+func EndingOf(err error) Ending {
+	var e *fencedError
+	if errors.As(err, &e) {
+		return e.ending
+	}
+	return ""
 }

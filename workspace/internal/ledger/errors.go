@@ -28,33 +28,3 @@ var (
 func corrupt(key, problem string) error {
 	return fmt.Errorf("%w: %s: %s", ErrCorrupt, key, problem)
 }
-
-// fencedError is the error of a holder whose run another caller has ended.
-type fencedError struct {
-	ending Ending
-	cause  error
-}
-
-func (e *fencedError) Error() string   { return ErrFenced.Error() + ": " + e.cause.Error() }
-func (e *fencedError) Unwrap() []error { return []error{ErrFenced, e.cause} }
-
-// FencedBy returns the error of a holder whose run has ended otherwise. It is
-// ErrFenced, together with ErrInterrupted if another caller has ended the run.
-func FencedBy(ending Ending) error {
-	switch ending {
-	case EndingCancelled:
-		return &fencedError{ending, ErrRunCancelled}
-	case EndingInterrupted, EndingRolledBack, EndingReset:
-		return &fencedError{ending, ErrInterrupted}
-	}
-	return ErrFenced
-}
-
-// EndingOf returns the ending of which err tells a holder, or "".
-func EndingOf(err error) Ending {
-	var e *fencedError
-	if errors.As(err, &e) {
-		return e.ending
-	}
-	return ""
-}

@@ -227,3 +227,17 @@ func decodeHead(key, user string, data []byte) (*Head, error) {
 
 // MarshalJSON writes the message as in a head.
 func (m Message) MarshalJSON() ([]byte, error) { return m.appendJSON(nil), nil }
+
+// openHead returns the head of a user in the value of a key.
+func (s *Sealer) openHead(user, key string, value []byte) (*Head, error) {
+	data, err := s.open(key, key, value)
+	if err != nil {
+		return nil, err
+	}
+	h, err := decodeHead(key, user, data)
+	if err == nil {
+		_, _, seal := cutSealHeader(value)
+		h.keyID = seal.Key
+	}
+	return h, err
+}

@@ -198,20 +198,6 @@ func (l *Ledger) HeadOf(e store.Entry) (*Head, error) {
 	return h, err
 }
 
-// openHead returns the head of a user in the value of a key.
-func (s *Sealer) openHead(user, key string, value []byte) (*Head, error) {
-	data, err := s.open(key, key, value)
-	if err != nil {
-		return nil, err
-	}
-	h, err := decodeHead(key, user, data)
-	if err == nil {
-		_, _, seal := cutSealHeader(value)
-		h.keyID = seal.Key
-	}
-	return h, err
-}
-
 func (l *Ledger) newHead() *Head {
 	return &Head{Format: headFormat, User: l.user, Epoch: uint64(max(0, l.now().UnixMilli()))}
 }

@@ -313,7 +313,7 @@ var mutants = []mutant{
 		{"content.go", "		if from.Position == at {", "		if from.Version == at.Version {"},
 	}},
 	{name: "content is taken for fitting before it is checked", edits: []textEdit{
-		{"content.go", "		if err := l.contents.fits(unchecked.doc); err != nil {", "		l.contents.noteFitting(unchecked.Position)\n		if err := l.contents.fits(unchecked.doc); err != nil {"},
+		{"commit.go", "		if err := l.contents.fits(unchecked.doc); err != nil {", "		l.contents.noteFitting(unchecked.Position)\n		if err := l.contents.fits(unchecked.doc); err != nil {"},
 	}},
 	{name: "cached content is changed", edits: []textEdit{
 		{"content.go", "copied.doc = copied.doc.Clone()", "copied.doc = c.contents.newest.doc"},

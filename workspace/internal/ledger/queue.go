@@ -106,22 +106,6 @@ func (c *contentReader) queueEntries(ctx context.Context, h *Head) func(func(str
 	}
 }
 
-// Queued returns the messages that wait, the next first.
-func (l *Ledger) Queued(ctx context.Context, h *Head) ([]Message, error) {
-	var list []Message
-	for entry, err := range l.queueEntries(ctx, h) {
-		if err != nil {
-			return nil, err
-		}
-		m, err := l.queued(ctx, entry)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, m)
-	}
-	return list, nil
-}
-
 // Waiting returns the number of messages in the queue.
 func (h *Head) Waiting() int { return int(h.Queue.len()) }
 
@@ -138,30 +122,6 @@ type queueIndex struct {
 type queueHashes struct {
 	first uint64
 	set   map[string]bool
-}
-
-// findQueued returns a message that waits, with its body, and whether it does.
-func (l *Ledger) findQueued(ctx context.Context, h *Head, id string) (Message, bool, error) {
-	if h.Queue.len() == 0 {
-		return Message{}, false, nil
-	}
-	maybe, err := l.index.mayHave(ctx, h, idHash(id), l.fetchBlob)
-	if !maybe || err != nil {
-		return Message{}, false, err
-	}
-	for entry, err := range l.queueEntries(ctx, h) {
-		if err != nil {
-			return Message{}, false, err
-		}
-		name, hash := cutQueueEntry(entry)
-		if hash != idHash(id) {
-			continue
-		}
-		if m, err := l.readMessage(ctx, name); err != nil || m.ID == id {
-			return m, err == nil, err
-		}
-	}
-	return Message{}, false, nil
 }
 
 // mayHave reports whether an id with the hash is in the queue, or was before.

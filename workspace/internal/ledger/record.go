@@ -140,3 +140,6 @@ func (s *storedRecord) position() Position { return Position{s.version, s.chain}
 
 // CurrentTime returns the time with the precision of records.
 func CurrentTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// recordPartBytes is the maximum length of a part of a record.
+var recordPartBytes = 256 << 10

@@ -73,3 +73,7 @@ func (s *seenHead) forget() {
 
 // mark returns the mark of the write that made the head.
 func (h *Head) mark() writeMark { return writeMark{h.Seq, h.nonce()} }
+
+// acceptLead is the number of writes by which other Managers may have seen more
+// of what was lost than the one that accepts the loss.
+const acceptLead = 1 << 20

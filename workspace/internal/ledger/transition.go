@@ -163,9 +163,6 @@ func (t *transition) checkHolder(by Holder) error {
 	return nil
 }
 
-// recordPartBytes is the maximum length of a part of a record.
-var recordPartBytes = 256 << 10
-
 // addRecord adds a record, whose effects must fit the content at the head.
 func (t *transition) addRecord(r Record) error {
 	if document.ChangesSuspended(r.Effects) {
@@ -345,3 +342,5 @@ func (t *transition) dropSnapshot() error {
 func (t *transition) dropParts(list blobList) error {
 	return list.dropTo(t.ctx, list.Next, t.reader.readLists, func(n listNode) { t.dropBlob(n.text) })
 }
+
+var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot

@@ -1,0 +1,76 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// Commit stores the changes since the last commit. Committed changes survive
+// the process: a holder that takes the run over continues with them. If the
+// store is away, Commit tries again until ctx ends or the lease is nearly over.
+//
+// If Commit returns an error, nothing was stored, unless the error is
+// store.ErrUnknownOutcome. In that case the run has ended here, and the holder
+// that takes it over sees what was stored.
+func (r *Run) Commit(ctx context.Context) error { return r.commitWith(ctx, nil) }
+
+func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error) error {
+	committing, op := r.begin(ctx, OpCommit)
+	err := r.commit(committing, &op, with)
+	r.endCommit(&op, err)
+	if err != nil {
+		return wrapError("commit", r.user, err)
+	}
+	return nil
+}
+
+// commit makes a version even without changes if there is a function for the
+// transaction.
+func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) error) error {
+	defer startCommitRegion(ctx).End()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := cmp.Or(r.left, r.checkHeld()); err != nil {
+		return err
+	}
+	d, err := r.delta()
+	if err != nil || len(d.Effects) == 0 && with == nil {
+		return err
+	}
+	ctx, cancel := r.lease.whileHeld(ctx)
+	defer cancel()
+	began := time.Now()
+	at, err := r.ledger.Commit(ctx, r.holder(), d.Change, with)
+	if err != nil {
+		err = r.endIfLost(err)
+		var own *ledger.ProgramError
+		switch {
+		case !errors.As(err, &own):
+		case errors.Is(err, store.ErrUnknownOutcome):
+			err = fmt.Errorf("%w: %w", err, own.Err)
+		default:
+			err = own.Err
+		}
+		return err
+	}
+	r.lease.noteRenewed(began)
+	r.steps.Store(int64(at.Version - r.base))
+	op.wrote, op.Effects, op.Version = true, len(d.Effects), at.Version
+	r.op.isStored.Store(true)
+	return r.noteStored(d, at)
+}
+
+// holder identifies the run. The caller holds mu.
+func (r *Run) holder() ledger.Holder {
+	h := r.lease.holder()
+	h.At, h.Trace = r.position, r.trace()
+	h.Answers, h.Ended = r.progress()
+	return h
+}

@@ -1,0 +1,159 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// newRun returns the run of a head, whose lease this Manager has taken, and
+// begins to renew the lease. The head was written after began. If newRun fails,
+// it releases the run.
+func (m *Manager) newRun(
+	ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time, manual bool,
+) (*Run, error) {
+	r := &Run{
+		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, began: h.Run.Began, manual: manual,
+		ticket: h.Run.Message.Ticket, answers: h.Run.Answers, isAnswered: h.Run.Ended,
+		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
+	}
+	r.live.run = r
+	m.slots.take(r.lease)
+	untrack := m.trackRun()
+	ctx, endTask := newTraceTask(ctx)
+	r.done = sync.OnceFunc(func() {
+		r.endLost()
+		untrack()
+		m.slots.free(r.lease)
+		endTask()
+	})
+	held, cancel := context.WithCancelCause(ctx)
+	ctx, r.held, r.cancel = held, held, cancel
+	m.addLocalRun(r)
+	err := ErrClosed
+	if m.background(func() { r.keepLease(held) }) {
+		ctx = r.beginOperation(held, h)
+		r.held = ctx
+		err = r.load(ctx, h)
+	} else {
+		defer r.lease.incarnation.leave()
+	}
+	if err != nil {
+		r.release(err)
+		r.markReturned()
+		r.done()
+		return nil, err
+	}
+	ctx, r.expire = context.WithCancelCause(ctx)
+	r.ctx = state.NewContext(NewContext(ctx, r), r.state)
+	if t, ok := m.opts.Tracer.(tool.Tracer); ok {
+		r.ctx = tool.WithTracer(r.ctx, t)
+	}
+	r.tellStarted()
+	return r, nil
+}
+
+// tellStarted tells those who follow the workspace that the run is held here.
+func (r *Run) tellStarted() {
+	r.told = toldRun{&r.Workspace, r.runID, r.message.ID, r.ctx}
+	r.m.mu.Lock()
+	r.ready = true // a follower that comes now finds the run
+	r.m.mu.Unlock()
+	if f := r.m.feeds.of(r.user); f != nil && r.lease.lost() == nil {
+		f.tellStarted(&r.told)
+	}
+}
+
+// load reads the message and the content of the run.
+func (r *Run) load(ctx context.Context, h *ledger.Head) error {
+	if r.lease.age() > r.lease.ttl/2 { // the write has waited for the store
+		if err := r.renew(r.lease.ttl); errors.Is(err, ErrFenced) || errors.Is(err, ErrRolledBack) {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	content, err := r.read(ctx, h)
+	if err != nil {
+		return err
+	}
+	c, err := newLiveContent(r.ledger.User(), r.m.opts.Schema, content, h.Position())
+	if err != nil {
+		return err
+	}
+	r.liveContent = *c
+	r.messageID = r.message.ID
+	r.steps.Store(int64(r.position.Version - r.base))
+	r.results.last = c.storedState
+	if r.ended != nil {
+		return r.ended
+	}
+	if r.position.Version == r.base && !r.ticket { // otherwise a commit of the run has stored it
+		r.refused = r.receiveMessage()
+		return nil
+	}
+	r.findDecisions()
+	return nil
+}
+
+// read reads the message of the run, and returns the content.
+func (r *Run) read(ctx context.Context, h *ledger.Head) (content *document.Document, err error) {
+	if h.Run.Message.Blob == "" { // most need no store
+		if content = r.ledger.CachedContent(h.Position()); content != nil {
+			r.message, err = readMessage(ctx, r.ledger, h.Run.Message)
+			return content, err
+		}
+	}
+	ctx, cancel := r.lease.whileHeld(ctx)
+	defer cancel()
+	err = r.m.persist(ctx, r.ledger.User(), mayPassInRun, func(ctx context.Context) (err error) {
+		if r.message, err = readMessage(ctx, r.ledger, h.Run.Message); err != nil {
+			return err
+		}
+		content, err = r.ledger.Content(ctx, h, h.Position())
+		return err
+	})
+	return content, err
+}
+
+// receiveMessage adds the message to the conversation and to the settings.
+func (r *Run) receiveMessage() error {
+	r.receiveDecisions()
+	if r.message.Content != nil {
+		if err := state.Messages.Set(r.state, []state.Message{r.message.Content}); err != nil {
+			return err
+		}
+	}
+	return r.settings.change(func(s *Settings) {
+		if r.message.ChatID != "" {
+			s.ChatID = r.message.ChatID
+		}
+		if r.message.Platform != "" {
+			s.Platform = r.message.Platform
+		}
+	})
+}
+
+// receiveDecisions does what the message decides. What can no longer be done,
+// because the call was closed while the message waited, is removed from the
+// message.
+func (r *Run) receiveDecisions() { r.message, _ = r.decide(r.message) }
+
+// findDecisions is receiveDecisions for a run whose first commit has stored the
+// decisions. Approved calls are made or will be.
+func (r *Run) findDecisions() {
+	if len(r.message.Answers) == 0 {
+		return
+	}
+	said := map[state.JSON]bool{}
+	for _, m := range state.Messages.Or(r.state, nil) {
+		said[m.Raw()] = true
+	}
+	r.message.Answers = kept(r.message.Answers, func(a state.ToolResultMessage) bool { return said[a.Raw()] })
+}
