@@ -32,7 +32,8 @@ func TestResultsOfImportedTools(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				metas = append(metas, req.Params.Meta)
-				return result, nil
+				answer := *result // the SDK adds to it
+				return &answer, nil
 			})
 	}
 	imported, err := mcpstate.Import(t.Context(), connectInMemory(t, srv), &mcpstate.ImportOptions{Prefix: "shop_"})
