@@ -96,10 +96,14 @@ type TypeError struct {
 }
 
 func (e *TypeError) Error() string {
-	if e.Want == "" {
-		return fmt.Sprintf("state: %q: %s: %s", e.Field, e.Path, e.Got)
+	where := ""
+	if e.Path != "$" { // else the value as a whole
+		where = e.Path + ": "
 	}
-	return fmt.Sprintf("state: %q: %s: want %s, got %s", e.Field, e.Path, e.Want, e.Got)
+	if e.Want == "" {
+		return fmt.Sprintf("state: %q: %s%s", e.Field, where, e.Got)
+	}
+	return fmt.Sprintf("state: %q: %swant %s, got %s", e.Field, where, e.Want, e.Got)
 }
 
 // Is reports whether target is [ErrWrongType].

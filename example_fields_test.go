@@ -94,7 +94,7 @@ func ExampleKV() {
 	// [mood tags] map[mood:calm tags:[urgent vip]]
 	// <nil> <nil> 2
 	// 7 (int64) true false
-	// true <nil> state: "tags": $: want string, got number
+	// true <nil> state: "tags": want string, got number
 }
 
 func ExampleState_Patch() {
@@ -108,7 +108,7 @@ func ExampleState_Patch() {
 	fmt.Println(city.Or(st, "-"), guests.Or(st, 0), arrival.Or(st, state.Time{}), "at version", st.Version())
 	// Output:
 	// <nil>
-	// state: "guests": $: want integer, got a number it cannot hold
+	// state: "guests": want integer, got a number it cannot hold
 	// state: "pets": unknown field; there are "city", "guests", "arrival"
 	// Lisbon 2 2027-03-01 at version 1
 }
@@ -265,7 +265,7 @@ func ExampleNewSchema() {
 	fmt.Println(err)
 	// Output:
 	// state: field "order": owner "suport" is not in the team
-	// state: "pipe": $: want a type that can be stored, or a field that is Ephemeral and NoCopy, got chan int
+	// state: "pipe": want a type that can be stored, or a field that is Ephemeral and NoCopy, got chan int
 	// state: field "order": declared twice
 }
 
@@ -323,7 +323,7 @@ func ExampleParseTime() {
 	// Output:
 	// <nil> <nil> 2027-03-01 2027-03-01 true
 	// 2027-03-08
-	// state: "date": $: want RFC 3339 or 2006-01-02, got other text
+	// state: "date": want RFC 3339 or 2006-01-02, got other text
 }
 
 func ExampleState_Describe() {
@@ -407,7 +407,7 @@ func ExampleState_Redact() {
 	// <nil>
 	// key [SECRET], in a URL [SECRET]
 	// map[api_key:[SECRET]] state: version 1, 1 set, 0 results
-	// state: "api_key": $: want a value that can be stored, got a state.Masked
+	// state: "api_key": want a value that can be stored, got a state.Masked
 }
 
 // Fields lists what a handle may read, and what it may write.
@@ -994,8 +994,8 @@ func ExampleImport() {
 	// <nil>
 	// <nil>
 	// <nil> 7 Sunday at version 1
-	// state: import: "score": $: want number, got string
-	// state: "import": $: format 2; this package reads format 1
+	// state: import: "score": want number, got string
+	// state: "import": format 2; this package reads format 1
 	// true
 }
 

@@ -159,8 +159,8 @@ func TestImportConvertsToTheSchemasTypesWhenNothingIsLost(t *testing.T) {
 	n, _ := back.KV().Get("n")
 	require.Equal(t, 3.0, n)
 	for want, schema := range map[string]*state.Schema{
-		`"n": $: want`: state.MustSchema(&state.Field[bool]{Name: "n"}, &state.Field[string]{Name: "s"}),
-		`"s": $: want`: state.MustSchema(&state.Field[int]{Name: "n"}, &state.Field[int]{Name: "s"}),
+		`"n": want`:    state.MustSchema(&state.Field[bool]{Name: "n"}, &state.Field[string]{Name: "s"}),
+		`"s": want`:    state.MustSchema(&state.Field[int]{Name: "n"}, &state.Field[int]{Name: "s"}),
 		`"n": unknown`: state.MustSchema(&state.Field[string]{Name: "s"}),
 	} {
 		_, err := state.Import(schema, data)
@@ -172,8 +172,8 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 	schema := state.MustSchema(state.AllowUndeclared, ruleText, ruleTags, ruleTemp, ruleShort, state.Limits{Keys: 3, Results: 1, Depth: 4, NameBytes: 10, ValueBytes: 100})
 	const user = `{"type":"text","role":"user","content":"a"}`
 	for text, want := range map[string]string{
-		``:                                    "$",
-		`null`:                                "$: want object, got null",
+		``:                                    "want a value, got the end of the text",
+		`null`:                                "want object, got null",
 		`[]`:                                  "",
 		`{}`:                                  "JSON that Export has not written",
 		`{"format":"1"}`:                      "format",
@@ -186,12 +186,12 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 		`{"format":1,"version":1.5}`:          "version",
 		`{"format":1,"version":18446744073709551615}`:                                                                               "$.version",
 		`{"format":1,"fields":1}`:                                                                                                   "fields",
-		`{"format":1,"fields":[{"name":"text","value":1}]}`:                                                                         `"text": $: want string, got number`,
+		`{"format":1,"fields":[{"name":"text","value":1}]}`:                                                                         `"text": want string, got number`,
 		`{"format":1,"fields":[{"name":"text"}]}`:                                                                                   `"text"`,
 		`{"format":1,"fields":[{"value":1}]}`:                                                                                       `""`,
 		`{"format":1,"fields":[{"name":"tags","value":["a",1]}]}`:                                                                   `"tags": $[1]: want string`,
-		`{"format":1,"fields":[{"name":"text","value":"a"},{"name":"text","value":"b"}]}`:                                           `"text": $: given twice`,
-		`{"format":1,"fields":[{"name":"text","value":"a"}],"keys":[{"name":"text","value":"b"}]}`:                                  `"text": $: given twice`,
+		`{"format":1,"fields":[{"name":"text","value":"a"},{"name":"text","value":"b"}]}`:                                           `"text": given twice`,
+		`{"format":1,"fields":[{"name":"text","value":"a"}],"keys":[{"name":"text","value":"b"}]}`:                                  `"text": given twice`,
 		`{"format":1,"fields":[{"name":"key","value":"a"}]}`:                                                                        `"key": unknown field`,
 		`{"format":1,"fields":[{"name":"messages","value":[]}]}`:                                                                    `"messages"`,
 		`{"format":1,"fields":[{"name":"text","value":"a","secret":true}]}`:                                                         `$.fields[0].secret: unknown member`,
@@ -200,7 +200,7 @@ func TestImportNamesWhatIsDamaged(t *testing.T) {
 		`{"format":1,"keys":[{"name":"a\u0000b","value":1}]}`:                                                                       `one line of visible text`,
 		`{"format":1,"keys":[{"name":"","value":1}]}`:                                                                               `a name`,
 		`{"format":1,"keys":[{"name":"12345678901","value":1}]}`:                                                                    `limit NameBytes`,
-		`{"format":1,"keys":[{"name":"a","value":1e400}]}`:                                                                          `"a": $`,
+		`{"format":1,"keys":[{"name":"a","value":1e400}]}`:                                                                          `"a": want a number`,
 		`{"format":1,"keys":[{"name":"a","value":[[[[[1]]]]]}]}`:                                                                    `limit Depth`,
 		`{"format":1,"keys":[{"name":"a","value":"` + strings.Repeat("x", 200) + `"}]}`:                                             `limit ValueBytes`,
 		`{"format":1,"keys":[{"name":"a","value":1},{"name":"b","value":1},{"name":"c","value":1},{"name":"d","value":1}]}`:         "limit Keys",
@@ -363,7 +363,7 @@ func TestImportRefusesWhatConvertRefuses(t *testing.T) {
 func TestImportNamesTheFieldThatItRefuses(t *testing.T) {
 	data := exported(t, map[string]any{"a": "x", "b": "y"}, &state.Field[string]{Name: "a"}, &state.Field[string]{Name: "b"})
 	_, err := state.Import(state.MustSchema(&state.Field[int]{Name: "a"}), data)
-	require.EqualError(t, err, `state: import: "a": $: want integer, got string`)
+	require.EqualError(t, err, `state: import: "a": want integer, got string`)
 	_, err = state.Import(state.MustSchema(&state.Field[string]{Name: "a"}), data)
 	require.ErrorIs(t, err, state.ErrUnknownField)
 	require.EqualError(t, err, `state: import: "b": unknown field: declare it, or name it in Was of the field that has its values now`)

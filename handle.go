@@ -295,7 +295,11 @@ func (e *unknownFieldError) Error() string {
 			known = append(known, sp.name)
 		}
 	}
-	return fmt.Sprintf("state: %q: unknown field%s", fault.Clip(e.name), fault.Suggest(e.name, known))
+	hint := fault.Suggest(e.name, known)
+	if e.schema == openSchema {
+		hint = ": a Field needs a State whose schema declares it, and New(nil) has none"
+	}
+	return fmt.Sprintf("state: %q: unknown field%s", fault.Clip(e.name), hint)
 }
 
 // Is reports whether target is [ErrUnknownField].

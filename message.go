@@ -22,6 +22,10 @@ type Message interface {
 	Type() string // "text", "tool_call", "tool_result", or the type of an UnknownMessage
 	Role() string // "user", "assistant", or any other text: multi-agent logs have more roles
 
+	// Text returns what the message says as text: that of a TextMessage or of a
+	// ToolResultMessage, and "" for other messages.
+	Text() string
+
 	// Raw returns the whole message, compact, without HTML escaping. Decoding
 	// it gives an equal message with the same Raw.
 	Raw() JSON

@@ -180,9 +180,9 @@ func TestUnknownMembersAreKept(t *testing.T) {
 func TestDecodeMessageRefuses(t *testing.T) {
 	deep := strings.Repeat("[", 64) + strings.Repeat("]", 64)
 	for _, tt := range []struct{ text, want string }{
-		{``, "state: \"message\": $: want a value, got the end of the text"},
-		{`[]`, "state: \"message\": $: want object, got array"},
-		{`null`, "state: \"message\": $: want object, got null"},
+		{``, "state: \"message\": want a value, got the end of the text"},
+		{`[]`, "state: \"message\": want object, got array"},
+		{`null`, "state: \"message\": want object, got null"},
 		{`{}`, "state: \"message\": $.type: want string, got nothing"},
 		{`{"type":1}`, "state: \"message\": $.type: want string, got number"},
 		{`{"Type":"text","role":"user","content":""}`, "state: \"message\": $.type: want string, got nothing"},
@@ -253,7 +253,7 @@ func TestDecodeMessages(t *testing.T) {
 	require.Equal(t, []state.Message{}, got)
 
 	for text, want := range map[string]string{
-		`{}`: "state: \"messages\": $: want array, got object",
+		`{}`: "state: \"messages\": want array, got object",
 		`[{"type":"x"},{"type":"text","role":"u","content":7}]`: "state: \"messages\": $[1].content: want string or array, got number",
 		`[null]`:                       "state: \"messages\": $[0]: want object, got null",
 		`[{"type":"x"},{"a":1,"a":2}]`: "state: \"messages\": $[1].a: the member occurs twice",
@@ -402,7 +402,7 @@ func TestJSONDecode(t *testing.T) {
 	require.Equal(t, uint64(14836394043272784000), typed.N)
 	require.Error(t, state.JSON(`{"n":"x"}`).Decode(&typed))
 	for _, bad := range []state.JSON{``, `1 2`, `{"n":1,"n":2}`, `{"n":1`} {
-		require.ErrorContains(t, bad.Decode(&typed), "state: \"JSON\": $")
+		require.ErrorContains(t, bad.Decode(&typed), `state: "JSON": `)
 	}
 }
 

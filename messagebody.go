@@ -47,6 +47,9 @@ type messageMember struct {
 	value JSON
 }
 
+// Text returns "": a type of messages that say a text has a method of its own.
+func (b *messageBody) Text() string { return "" }
+
 // Role returns the role, and "" for the zero value.
 func (b *messageBody) Role() string {
 	if b == nil {

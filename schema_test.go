@@ -111,9 +111,9 @@ func TestParseSchemaMakesEachType(t *testing.T) {
 
 func TestParseSchemaNamesEachWrongMember(t *testing.T) {
 	for text, want := range map[string]string{
-		``:                          "$",
-		`[]`:                        "$: want object, got array",
-		`null`:                      "$: want object, got null",
+		``:                          "want a value, got the end of the text",
+		`[]`:                        "want object, got array",
+		`null`:                      "want object, got null",
 		`{"fields":1}`:              "$.fields",
 		`{"fields":[1]}`:            "$.fields[0]: want object, got number",
 		`{"Fields":[]}`:             `$.Fields: unknown member`,

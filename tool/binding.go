@@ -107,7 +107,7 @@ func (b *binder) resultType(key string) (reflect.Type, error) {
 	case kind == "any":
 		return nil, nil
 	case kind != "object":
-		return nil, fmt.Errorf("the result is a %s, which has no keys", kind)
+		return nil, fmt.Errorf("the result has no keys: want an object, got %s", kind)
 	case out.Kind() == reflect.Map:
 		return out.Elem(), nil
 	case out.Kind() != reflect.Struct:

@@ -168,6 +168,9 @@ func publicReason(err error) string {
 	if e := fault.AsLimit(err); e != nil {
 		return "limit " + e.Name + " exceeded"
 	}
+	if errors.Is(err, errUnset) {
+		return errUnset.Error()
+	}
 	for _, known := range publicErrors {
 		if errors.Is(err, known) {
 			return strings.TrimPrefix(known.Error(), "state: ")

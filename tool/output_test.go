@@ -147,7 +147,7 @@ func TestEveryErrorHasAKind(t *testing.T) {
 		text string
 	}{
 		{name: "bad arguments", tool: make(fine), args: `{"p":1}`, as: &arguments, text: "tool \"x\": bad arguments:\n- \"p\": want string, got number"},
-		{name: "an unset field", tool: make(fine, tool.From(coreText, "p")), is: state.ErrNotFound, as: &input, text: `tool "x": parameter "p": field "text": no value`},
+		{name: "an unset field", tool: make(fine, tool.From(coreText, "p")), is: state.ErrNotFound, as: &input, text: `tool "x": parameter "p": field "text": no value, and the parameter is required`},
 		{name: "a field of another type", tool: make(fine, tool.FromName("count", "p")), as: &input, text: `tool "x": parameter "p": field "count": want string, got number`},
 		{name: "a result that is not JSON", tool: make(func() (state.JSON, error) { return `{`, nil }), args: `{"p":""}`, as: &output, text: `tool "x": the result is not valid JSON`},
 		{name: "a result without keys", tool: make(func() (state.JSON, error) { return `[]`, nil }, tool.To(coreText, "a")), args: `{"p":""}`, as: &output, text: `tool "x": the result is not an object but array: its keys cannot be written to fields`},

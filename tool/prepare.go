@@ -39,6 +39,8 @@ func (t *Tool) inject(st *state.State, args arguments) error {
 			continue
 		}
 		switch {
+		case errors.Is(err, state.ErrNotFound):
+			err = errUnset
 		case err != nil:
 		case internal.IsReference(st, source.field):
 			err = &state.TypeError{Field: source.field, Path: "$", Want: "a value that is JSON", Got: "a reference"}
@@ -51,6 +53,10 @@ func (t *Tool) inject(st *state.State, args arguments) error {
 	}
 	return nil
 }
+
+// errUnset is the error of a field without a value for a parameter that is
+// required.
+var errUnset = &kindError{state.ErrNotFound, errors.New("no value, and the parameter is required")}
 
 // readArguments reads the arguments of the model and returns what is wrong with
 // them.

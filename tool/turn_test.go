@@ -351,6 +351,8 @@ func (c *commits) Approved(call state.ToolCall) (string, bool) {
 
 func (c *commits) Emit(text string) { c.text += text }
 
+func (c *commits) Describe(*state.State) string { return "" }
+
 func (c *commits) CacheKey() string { return "" }
 
 func (c *commits) RestartText() { c.text = "" }

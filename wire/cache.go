@@ -20,7 +20,7 @@ const maxBreakpoints = 4
 func (t *Transport) prepareCache(ctx context.Context, format *provider.Format, body []byte, behind string) []byte {
 	switch format {
 	case provider.Anthropic:
-		if t.Context != nil || t.Cache {
+		if t.Context != nil || behind != "" || t.Cache {
 			body = withBlocks(body)
 		}
 		if t.Cache {

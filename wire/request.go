@@ -44,7 +44,7 @@ func (t *Transport) complete(
 	s.tools = len(request.Tools)
 	s.prompt = request.Messages
 	profile := t.profileOf(ctx, request, format)
-	prompt, behind := t.ask(ctx, st, t.Prompt, masks), t.ask(ctx, st, t.Context, masks)
+	prompt, behind := t.ask(ctx, st, t.Prompt, masks), t.ask(ctx, st, t.contextOf(ctx), masks)
 	if s.continued && behind != "" { // the provider would keep it
 		prompt, behind = strings.TrimPrefix(prompt+"\n\n"+origin.TagContext(behind), "\n\n"), ""
 	} else if prompt != "" {
@@ -94,6 +94,15 @@ func (t *Transport) ask(
 		return ""
 	}
 	return masks.Redact(say(ctx, st))
+}
+
+// contextOf returns what says what the model should know of the State.
+func (t *Transport) contextOf(ctx context.Context) func(context.Context, *state.State) string {
+	run := runctx.RunOf(ctx)
+	if t.Context != nil || run == nil || !t.Converse || isAside(ctx) {
+		return t.Context
+	}
+	return func(_ context.Context, st *state.State) string { return run.Describe(st) }
 }
 
 // profileOf returns what the provider demands of the request.

@@ -65,8 +65,9 @@ type Transport struct {
 	Prompt func(ctx context.Context, st *state.State) string
 
 	// Context returns what the model should know of the State and what changes,
-	// such as [state.State.Describe], workspace.Prompt, or the time (default:
-	// nothing). It stands between <context> tags behind the conversation: at the
+	// such as [state.State.Describe] or the time (default: with Converse in a run
+	// of package workspace, what its method Prompt says, and nothing elsewhere). It
+	// stands between <context> tags behind the conversation: at the
 	// end of what the user has said last, or as a message of the user behind
 	// results of tools, if the rules of the Profile allow that. It is not
 	// recorded, and the next request does not have it. A request that continues a

@@ -203,7 +203,7 @@ func TestRunThroughWire(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Contains(t, p.bodies[1], `"content":"Waiting for approval."`)
-		require.Regexp(t, `hello\?.*"wait".*"c1".*"content":"refunded"\}\]`, p.bodies[2])
+		require.Regexp(t, `hello\?.*"wait".*"c1".*"content":"refunded"\},\{"role":"user","content":"<context>\\n- card \(string\) = \[SECRET\]`, p.bodies[2])
 		require.Equal(t, "It is [SECRET].", deltas)
 		require.NoError(t, m.Close())
 	})

@@ -104,5 +104,5 @@ func ExampleManager_Check() {
 		fmt.Println(user, err)
 	}
 	// Output:
-	// ann workspace: check for "ann": workspace: content does not fit the schema: workspace: content: state: import: "age": $: want integer, got string
+	// ann workspace: check for "ann": workspace: content does not fit the schema: workspace: content: state: import: "age": want integer, got string
 }

@@ -82,6 +82,8 @@ func (r turnRun) Decided() (calls []state.ToolCall) {
 	return calls
 }
 
+func (r turnRun) Describe(st *state.State) string { return r.Prompt(st) }
+
 func (r turnRun) CacheKey() string { return r.m.cacheKey(r.user) }
 
 func (r turnRun) RestartText() { r.live.restart() }

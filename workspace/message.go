@@ -59,6 +59,14 @@ type Message struct {
 	Busy Busy
 }
 
+// Text returns what the user says as text, and "" for a message without Content.
+func (m Message) Text() string {
+	if m.Content == nil {
+		return ""
+	}
+	return m.Content.Text()
+}
+
 // Status says what happened to a message.
 type Status string
 

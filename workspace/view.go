@@ -13,6 +13,7 @@ import (
 // changed. A View that is printed, logged or marshalled does not show secrets.
 type View struct {
 	Workspace
+	Exists      bool      // whether the workspace was ever written, and was not deleted since
 	Version     uint64    // of the content
 	Oldest      uint64    // the oldest version that ViewAt can show
 	LastActive  time.Time // see [Manager.LastActive]
@@ -46,7 +47,7 @@ type DeadLetter struct {
 }
 
 // View returns the workspace of a user. A workspace that does not exist is
-// empty.
+// empty, and its Exists is false.
 func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
 	v, err := m.view(ctx, userID, nil)
 	return v, wrapError("view", userID, err)
@@ -93,7 +94,7 @@ func (m *Manager) readView(ctx context.Context, userID string, version *uint64) 
 		if err != nil {
 			return err
 		}
-		*v = View{Workspace: c.Workspace, Version: at.Version, Oldest: h.Oldest(), LastActive: h.Updated}
+		*v = View{Workspace: c.Workspace, Exists: h.Exists(), Version: at.Version, Oldest: h.Oldest(), LastActive: h.Updated}
 		v.state = c.storedState
 		if err := v.readNumbers(doc); err != nil {
 			return err

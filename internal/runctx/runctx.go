@@ -26,6 +26,9 @@ type Run interface {
 	// State of the run. RestartText makes the next piece the first one.
 	Emit(text string)
 	RestartText()
+	// Describe returns what a model should know of the workspace with the rights
+	// of a handle on its State.
+	Describe(st *state.State) string
 	// CacheKey returns a name for the conversation, by which a provider finds what
 	// it has cached of it. Nobody can learn the user from it.
 	CacheKey() string

@@ -84,7 +84,7 @@ func init() {
 			d.schema = state.MustSchema(amount, d.steps)
 		}
 		crash.Resume(t, savedDesks, func(p *crash.Process) *workspace.Options { return d.handle(p, "Done.") }, andNow)
-	}, "v1-write_3.json: ann cannot be read: \"amount\": $: want object, got string: each workspace that v1 has stored would be unreadable",
+	}, "v1-write_3.json: ann cannot be read: \"amount\": want object, got string: each workspace that v1 has stored would be unreadable",
 		"again: go test -run '^TestBroken$/^37_type_changed$/^v1-write_3$'")
 
 	resumeProgram(38, "field renamed", func(t *testing.T, mistake bool) {

@@ -422,7 +422,7 @@ func TestContentThatIsNoState(t *testing.T) {
 		content, says string
 		corrupt       bool
 	}{
-		"field of another type":     {`{"field":{"total":"hidden"}}`, `"total": $: want int`, false},
+		"field of another type":     {`{"field":{"total":"hidden"}}`, `"total": want int`, false},
 		"null for a list's element": {`{"field":{"items":[{"id":"a","n":"hidden"}]}}`, `"items": $[0].n`, false},
 		"message without number":    {`{"message":{"01":{}}}`, `$.message["01"]`, true},
 		"invalid message":           {`{"message":{"1":{"type":"text","role":7,"content":"hidden"}}}`, "messages[0]", true},

@@ -1,0 +1,249 @@
+package workspace_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
+)
+
+// office is a workspace whose agent clerk makes the calls of a message: "pay a, pay
+// b" are two calls, "hello" is none. Each call of pay needs an approval.
+type office struct {
+	m     *workspace.Manager
+	made  []string // each call that was made, and who has approved it
+	fails bool     // the next attempt to answer fails, after the calls were made
+	asked int
+}
+
+func newOffice(t *testing.T) *office {
+	o := &office{}
+	type in struct {
+		To string `json:"to"`
+	}
+	pay := tool.Must(tool.New("pay", "", func(ctx context.Context, in in) (string, error) {
+		call, _ := tool.CallOf(ctx)
+		o.made = append(o.made, fmt.Sprintf("%s by %s, approved by %q", in.To, call.Agent, call.ApprovedBy))
+		return "paid " + in.To, nil
+	}, tool.NeedsApproval(func(_ context.Context, in in) (string, bool) { return "money for " + in.To, true })))
+	ask := func(ctx context.Context, turn *tool.Turn) error {
+		o.asked++
+		if o.fails {
+			o.fails = false
+			return errors.New("no model")
+		}
+		msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+		if err != nil {
+			return err
+		}
+		last := msgs[len(msgs)-1]
+		answer := state.Message(state.AssistantText("re " + last.Text()))
+		var calls []state.ToolCall
+		for _, word := range strings.Split(last.Text(), ", ") {
+			if to, ok := strings.CutPrefix(word, "pay "); ok && last.Role() == "user" {
+				calls = append(calls, state.ToolCall{ID: "call_" + to, Name: "pay", Input: state.JSON(`{"to":"` + to + `"}`)})
+			}
+		}
+		if calls != nil {
+			answer = state.ToolCalls(calls...)
+		}
+		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{answer}})
+	}
+	o.m = open(t, store.NewMemory(), workspace.Options{Schema: state.MustSchema(state.Team{"clerk": {"boss"}}), Run: workspace.Loop(&tool.Loop{
+		Agents: map[string]tool.Agent{"clerk": {Ask: ask, Tools: []*tool.Tool{pay}}},
+	})})
+	t.Cleanup(func() { _ = o.m.Close() })
+	return o
+}
+
+// hear handles a message: "approve a b" and "refuse a" decide about calls, and
+// anything else is what the user says. It returns the reply.
+func (o *office) hear(t *testing.T, text string) (string, error) {
+	var msg workspace.Message
+	words := strings.Fields(text)
+	for _, to := range words[1:] {
+		switch words[0] {
+		case "approve":
+			msg.Approve, msg.Agent = append(msg.Approve, "call_"+to), "boss"
+		case "refuse":
+			msg.Refuse, msg.Agent = append(msg.Refuse, "call_"+to), "boss"
+		}
+	}
+	if msg.Approve == nil && msg.Refuse == nil {
+		msg.Content = state.UserText(text)
+	}
+	out, err := o.m.Handle(t.Context(), "ann", msg)
+	return out.Reply, err
+}
+
+func (o *office) waits(t *testing.T) (list []string) {
+	for _, s := range view(t, o.m, "ann").Suspended() {
+		list = append(list, s.ID)
+	}
+	return list
+}
+
+func TestApprovals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		messages []string
+		replies  string // of the messages, or the errors
+		made     []string
+		waits    []string
+		asked    int
+	}{
+		"approved": {
+			messages: []string{"pay a", "approve a"}, replies: "; re paid a",
+			made: []string{`a by clerk, approved by "boss"`}, asked: 2,
+		},
+		"refused": {
+			messages: []string{"pay a", "refuse a"}, replies: "; re The call was refused by a person.", asked: 2,
+		},
+		"after another message": {
+			messages: []string{"pay a", "hello", "approve a"}, replies: "; re hello; re paid a",
+			made: []string{`a by clerk, approved by "boss"`}, asked: 3,
+		},
+		"one of two: the model waits for the other": {
+			messages: []string{"pay a, pay b", "approve b", "refuse a"}, replies: "; ; re paid b",
+			made: []string{`b by clerk, approved by "boss"`}, asked: 2,
+		},
+		"both at once, in the order of the calls": {
+			messages: []string{"pay a, pay b", "approve b a"}, replies: "; re paid b",
+			made: []string{`a by clerk, approved by "boss"`, `b by clerk, approved by "boss"`}, asked: 2,
+		},
+		"twice": {
+			messages: []string{"pay a", "approve a", "approve a", "refuse a"},
+			replies:  "; re paid a; tool: the call is not suspended; tool: the call is not suspended",
+			made:     []string{`a by clerk, approved by "boss"`}, asked: 2,
+		},
+		"no such call": {
+			messages: []string{"pay a", "approve a b"}, replies: "; tool: the call is not suspended", waits: []string{"call_a"}, asked: 1,
+		},
+		"the same call again": {
+			messages: []string{"pay a", "approve a a"}, replies: "; tool: the call is not suspended", waits: []string{"call_a"}, asked: 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			var replies []string
+			for _, text := range tc.messages {
+				reply, err := o.hear(t, text)
+				if err != nil {
+					require.ErrorIs(t, err, workspace.ErrNotSuspended)
+					reply = workspace.ErrNotSuspended.Error()
+				}
+				replies = append(replies, reply)
+			}
+			require.Equal(t, tc.replies, strings.Join(replies, "; "))
+			require.ElementsMatch(t, tc.made, o.made)
+			require.Equal(t, tc.waits, o.waits(t))
+			require.Equal(t, tc.asked, o.asked)
+			v := view(t, o.m, "ann")
+			require.Nil(t, v.Run)
+			require.Empty(t, v.DeadLetters)
+		})
+	}
+}
+
+// An approval stays with its call until the result is committed, also if the run
+// of the message fails: it is made then, and not again.
+func TestApprovalOfARunThatFails(t *testing.T) {
+	o := newOffice(t)
+	_, err := o.hear(t, "pay a")
+	require.NoError(t, err)
+	o.fails = true
+	_, err = o.hear(t, "approve a")
+	require.Error(t, err)
+	require.Len(t, o.made, 1, "the call was committed before the model was asked")
+	reply, err := o.hear(t, "hello")
+	require.NoError(t, err)
+	require.Equal(t, "re hello", reply)
+	require.Len(t, o.made, 1)
+
+	// A run without a loop does not make it. The next one does.
+	o = newOffice(t)
+	_, err = o.hear(t, "pay a")
+	require.NoError(t, err)
+	run, _, err := o.m.Begin(t.Context(), "ann", workspace.Message{ID: "m", Approve: []string{"call_a"}, Agent: "boss"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"call_a"}, run.Message().Approve)
+	require.Empty(t, run.Suspended())
+	require.NoError(t, run.Memory().Set("a", "b"))
+	require.NoError(t, run.Commit(t.Context()))
+	_, err = run.Fail(t.Context(), errors.New("no good"))
+	require.NoError(t, err)
+	require.Empty(t, o.waits(t))
+	_, err = o.hear(t, "approve a")
+	require.ErrorIs(t, err, workspace.ErrNotSuspended, "it is approved already")
+	_, err = o.hear(t, "hello")
+	require.NoError(t, err)
+	require.Equal(t, []string{`a by clerk, approved by "boss"`}, o.made)
+}
+
+// A message that was accepted counts for those that come after it.
+func TestApprovalsOfMessagesThatWait(t *testing.T) {
+	o := newOffice(t)
+	_, err := o.hear(t, "pay a, pay b")
+	require.NoError(t, err)
+	run, _, err := o.m.Begin(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	submit := func(msg workspace.Message) error {
+		_, err := o.m.Submit(t.Context(), "ann", msg)
+		return err
+	}
+	require.NoError(t, submit(workspace.Message{Approve: []string{"call_a"}}))
+	require.ErrorIs(t, submit(workspace.Message{Refuse: []string{"call_a"}}), workspace.ErrNotSuspended)
+	require.ErrorIs(t, submit(workspace.Message{Approve: []string{"call_b", "call_a"}}), workspace.ErrNotSuspended)
+	require.NoError(t, submit(workspace.Message{Refuse: []string{"call_b"}, Content: state.UserText("never mind")}))
+	finish(t, run)
+}
+
+func TestDecisionsThatAreRefused(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{Run: nothing})
+	for want, msg := range map[string]workspace.Message{
+		`approves and refuses the call "c"`: {Approve: []string{"b", "c"}, Refuse: []string{"c"}},
+		"the ids of a message":              {Approve: []string{"\xff"}},
+		"more than 64":                      {Refuse: make([]string, 65)},
+		`the role "assistant"`:              {Content: state.AssistantText("hi")},
+		`the role "tool_result"`:            {Content: state.ToolResult(state.ToolCall{ID: "c", Name: "f"}, "1")},
+		"without content":                   {Approve: []string{}},
+	} {
+		_, err := m.Handle(t.Context(), "ann", msg)
+		require.ErrorIs(t, err, workspace.ErrInvalid)
+		require.ErrorContains(t, err, want)
+	}
+	v := view(t, m, "ann")
+	require.False(t, v.Exists)
+	_, err := m.Handle(t.Context(), "ann", text("1"))
+	require.NoError(t, err)
+	require.True(t, view(t, m, "ann").Exists)
+	require.NoError(t, m.Delete(t.Context(), "ann"))
+	require.False(t, view(t, m, "ann").Exists)
+	require.Empty(t, workspace.Message{}.Text())
+	require.Equal(t, "text of 1", text("1").Text())
+	require.NoError(t, m.Close())
+}
+
+// A person is shown what a call would do, and why it waits, without secrets.
+func TestViewOfSuspendedCalls(t *testing.T) {
+	o := newOffice(t)
+	_, err := o.hear(t, "pay a")
+	require.NoError(t, err)
+	v := view(t, o.m, "ann")
+	s := v.Suspended()[0]
+	require.Equal(t, "clerk", s.Agent)
+	require.Equal(t, "money for a", s.Reason)
+	require.Equal(t, state.JSON(`{"to":"a"}`), s.Input)
+	require.NotZero(t, s.Since)
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"suspended":[{"id":"call_a","name":"pay","input":{"to":"a"},"reason":"money for a","agent":"clerk","run_id":"`)
+}
