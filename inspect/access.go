@@ -45,7 +45,7 @@ func (h *Handler) authorized(r *http.Request) Access {
 	if h.options.ReadOnly {
 		a.Write, a.Delete = false, false
 	}
-	if !h.options.Schema {
+	if h.options.Schema == nil {
 		a.ContentReadOnly = true
 	}
 	return a

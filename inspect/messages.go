@@ -65,7 +65,7 @@ func (h *Handler) retry(c *call) (*page, error) {
 	switch {
 	case view.Run != nil:
 		n.Then = "The run that is under way ends first. Its holder handles the message then."
-	case h.options.Handles:
+	case h.options.Run != nil:
 		n.Then = "This process handles it as soon as it can."
 	default:
 		n.Then = "This process handles no messages. Another one that does takes it, within its TTL."

@@ -56,7 +56,7 @@ type teamNode struct {
 func (h *Handler) schema(c *call) (*page, error) {
 	data := schemaData{Filter: c.query.Get("filter"), Fields: []schemaRow{}, Team: []teamNode{}, Agents: []text{}}
 	p := &page{Name: "schema", Title: "Schema", Tab: "schema"}
-	schema := h.manager.Schema()
+	schema := h.options.Schema
 	if schema == nil {
 		data.None = true
 		p.Data = data

@@ -78,8 +78,8 @@ func (h *Handler) store(c *call) (*page, error) {
 	for _, a := range abilityWords {
 		data.Abilities = append(data.Abilities, abilityRow{a.name, slices.Contains(info.Abilities, a.name), a.words})
 	}
-	for _, id := range info.Keys[:min(len(info.Keys), pageRows)] {
-		data.Keys = append(data.Keys, mask.fit(id, labelBytes, false).Text)
+	for _, key := range info.Keys[:min(len(info.Keys), pageRows)] {
+		data.Keys = append(data.Keys, mask.fit(key.ID, labelBytes, false).Text)
 	}
 	data.Stats = countersOf(data.Counters)
 	return &page{Name: "store", Title: "Store", Tab: "store", Data: data}, nil
@@ -108,8 +108,8 @@ func optionsOf(mask *masker, i workspace.Info) []optionRow {
 		takeover = "begins again without its changes"
 	}
 	rows := []optionRow{
-		{"Handles messages", text(yes(i.Handles))},
-		{"Schema", text(yes(i.Schema))},
+		{"Handles messages", text(yes(i.Run != nil))},
+		{"Schema", text(yes(i.Schema != nil))},
 		{"A message during a run", text(busy)},
 		{"Waiting messages", text("at most " + strconv.Itoa(i.Queue) + ", " + formatBytes(i.QueueBytes))},
 		{"Runs at once", text("at most " + strconv.Itoa(i.Runs))},
@@ -119,7 +119,7 @@ func optionsOf(mask *masker, i workspace.Info) []optionRow {
 		{"Dead letters", text("at most " + strconv.Itoa(i.DeadLetters))},
 		{"Messages kept", text(keep(i.Messages))},
 		{"Results kept", text(keep(i.Results))},
-		{"Tracer", text(yes(i.Traced))},
+		{"Tracer", text(yes(i.Tracer != nil))},
 	}
 	if i.Holder != "" {
 		rows = append(rows, optionRow{"Holder", mask.fit(i.Holder, labelBytes, false).Text})

@@ -20,8 +20,8 @@ func TestInfo(t *testing.T) {
 	require.Equal(t, store.DurabilityProcess, info.Durability)
 	require.True(t, info.ReadOnly)
 	require.Equal(t, []string{"Watcher"}, info.Abilities)
-	require.False(t, info.Schema)
-	require.False(t, info.Handles)
+	require.Nil(t, info.Schema)
+	require.Nil(t, info.Run)
 	require.Equal(t, 4*time.Second, info.TTL)
 	require.Equal(t, 32, info.Queue)
 	require.Empty(t, info.Keys)
@@ -35,16 +35,6 @@ func TestInfo(t *testing.T) {
 	info = m.Info()
 	require.False(t, info.ReadOnly)
 	require.Equal(t, []string{"Watcher"}, info.Abilities)
-	require.True(t, info.Schema)
-	require.Equal(t, []string{"new", "old"}, info.Keys)
-}
-
-func TestManagerHasItsSchema(t *testing.T) {
-	schema := state.MustSchema()
-	for _, want := range []*state.Schema{schema, nil} {
-		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: want})
-		require.NoError(t, err)
-		require.Same(t, want, m.Schema())
-		require.NoError(t, m.Close())
-	}
+	require.Same(t, schema, info.Schema)
+	require.Equal(t, []workspace.Key{{ID: "new"}, {ID: "old"}}, info.Keys)
 }

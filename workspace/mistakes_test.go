@@ -30,7 +30,6 @@ func verbs(m *workspace.Manager) map[string]func(ctx context.Context, user strin
 		"Export":          func(ctx context.Context, u string) error { _, err := m.Export(ctx, u); return err },
 		"Handle":          func(ctx context.Context, u string) error { _, err := m.Handle(ctx, u, text("9")); return err },
 		"ImportWorkspace": func(ctx context.Context, u string) error { return m.ImportWorkspace(ctx, u, []byte("{}")) },
-		"LastActive":      func(ctx context.Context, u string) error { _, err := m.LastActive(ctx, u); return err },
 		"Records": func(ctx context.Context, u string) (err error) {
 			for _, err = range m.Records(ctx, u, 0) {
 			}
@@ -109,7 +108,6 @@ func TestMistakesAboutWhatThereIs(t *testing.T) {
 		"Discard":         {workspace.ErrNotFound, `no dead letter and no queued message "9"`},
 		"Export":          none,
 		"ImportWorkspace": {workspace.ErrInvalid, "not an export"},
-		"LastActive":      done,
 		"Records":         done,
 		"Reset":           done,
 		"Retry":           {workspace.ErrNotFound, `no dead letter "9"`},

@@ -73,8 +73,6 @@ func TestManagerOnAReadOnlyStore(t *testing.T) {
 				report, err := reader.Verify(t.Context(), "ann")
 				require.NoError(t, err)
 				require.Equal(t, 1, report.Data)
-				_, err = reader.LastActive(t.Context(), "ann")
-				require.NoError(t, err)
 				_, err = reader.Export(t.Context(), "ann")
 				require.NoError(t, err)
 				value, found, err := reader.Store("ann").Get(t.Context(), "k")

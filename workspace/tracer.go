@@ -77,14 +77,13 @@ const (
 	opDo         OpKind = "do"
 	opExport     OpKind = "export"
 	opImport     OpKind = "import"
-	opLastActive OpKind = "last active"
 	opSummary    OpKind = "summary"
 )
 
 // traced reports whether a Tracer is told of operations of the kind.
 func (k OpKind) traced() bool {
 	switch k {
-	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opLastActive, opSummary:
+	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary:
 		return false
 	}
 	return true

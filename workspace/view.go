@@ -16,7 +16,7 @@ type View struct {
 	Exists      bool      // whether the workspace was ever written, and was not deleted since
 	Version     uint64    // of the content
 	Oldest      uint64    // the oldest version that ViewAt can show
-	LastActive  time.Time // see [Manager.LastActive]
+	LastActive  time.Time // when its content has last changed, or a message was last accepted
 	Run         *RunInfo
 	Queue       []Message      // the waiting messages, the next first
 	Tickets     int            // the number of waiting calls of [Manager.Do]
@@ -173,20 +173,4 @@ func (v *View) addEnded(ctx context.Context, l *ledger.Ledger, h *ledger.Head) e
 		v.Ended = append(v.Ended, EndedMessage{o.ID, Ending(o.Ending), redact(o.Reason), o.At})
 	}
 	return nil
-}
-
-// LastActive returns when the content of a workspace has last changed or a
-// message was last accepted, or the zero time if the workspace does not exist.
-// It reads no content: a program that deletes workspaces that nobody uses can
-// ask for each user of [Manager.List].
-func (m *Manager) LastActive(ctx context.Context, userID string) (time.Time, error) {
-	var at time.Time
-	err := m.operate(ctx, Operation{Kind: opLastActive, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
-		h, err := l.ReadHead(ctx)
-		if err == nil {
-			at = h.Updated
-		}
-		return err
-	})
-	return at, err
 }

@@ -76,7 +76,8 @@ func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) 
 		return nil, err
 	}
 	a.m, err = workspace.Open(context.Background(), a.db, &workspace.Options{
-		Schema: schema, Queue: 8, TTL: t.TTL, Takeover: t.Takeover, Holder: t.Holder, Attempts: 1 << 20, Messages: 20, Results: 5,
+		Schema: schema, Queue: 8, TTL: t.TTL, StoreTimeout: time.Minute, // many fleets share the machine
+		Takeover: t.Takeover, Holder: t.Holder, Attempts: 1 << 20, Messages: 20, Results: 5,
 		Run: func(ctx context.Context, r *workspace.Run) error { return run(a, ctx, r) },
 		Hooks: workspace.Hooks{
 			OnRunStart: func(_ context.Context, r *workspace.Run) {

@@ -34,16 +34,11 @@ const hashLen = 43
 
 // hash returns SHA-256 of the concatenated parts as text of hashLen bytes.
 func hash(parts ...[]byte) string {
-	var sum [sha256.Size]byte
-	if len(parts) == 1 {
-		sum = sha256.Sum256(parts[0])
-	} else {
-		d := sha256.New()
-		for _, p := range parts {
-			d.Write(p)
-		}
-		copy(sum[:], d.Sum(nil))
+	whole := parts[0]
+	if len(parts) > 1 {
+		whole = bytes.Join(parts, nil)
 	}
+	sum := sha256.Sum256(whole)
 	var text [hashLen]byte
 	base64.RawURLEncoding.Encode(text[:], sum[:])
 	return string(text[:])
