@@ -34,13 +34,6 @@ type tableEntry struct {
 	added   jsontext.Object // kept by more messages, and members that programs have set
 }
 
-// content is what an entry says.
-type content struct {
-	value []byte // if that is all: a text, null or []
-	parts [][]byte
-	there bool // it is content without a value
-}
-
 // encodeMessages returns the system prompt and the conversation.
 func (t *Table) encodeMessages(e *Encoder, msgs []state.Message) (members jsontext.Object) {
 	w := tableWriter{Encoder: e, t: t}
@@ -235,11 +228,8 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 // output returns what a result of another format says, and more members.
 func (w *tableWriter) output(i int, m state.ToolResultMessage, word *Word) (value []byte, more jsontext.Object) {
 	r := ForeignResult{ToolResultMessage: m, Content: ValueOrNil(m.Content())}
-	if jsontext.Kind(r.Content) == "array" {
-		parts := w.ReadParts(m, origin.RoleTool, r.Content)
-		if w.hasParts(m) || AreParts(parts) {
-			r.Parts = parts
-		}
+	if parts := w.ReadParts(m, origin.RoleTool, r.Content); AreParts(parts) || !w.t.Untyped && w.HasParts(m, r.Content) {
+		r.Parts = parts
 	}
 	switch {
 	case w.t.Output != nil:
@@ -251,20 +241,6 @@ func (w *tableWriter) output(i int, m state.ToolResultMessage, word *Word) (valu
 		r.Content = jsontext.AppendQuote(nil, string(r.Content))
 	}
 	return word.Form.write(r.Content, false), nil
-}
-
-// hasParts reports whether the format of a result has parts there. Otherwise an
-// array may be data.
-func (w *tableWriter) hasParts(m state.Message) bool {
-	if w.t.Untyped {
-		return false
-	}
-	for _, format := range []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic} {
-		if _, ok := origin.Of(m, format); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // isJoined reports whether a message belongs to the open entry, if it has the
@@ -437,68 +413,4 @@ func (w *tableWriter) ownParts(value []byte) [][]byte {
 		}
 	}
 	return elements
-}
-
-// EncodeParts returns the parts of a message of another format as encode has
-// them, and those that it does not have, which were reported.
-func (e *Encoder) EncodeParts(i int, role string, parts []Part, encode func(role string, p Part) (jsontext.Object, []string)) (encoded [][]byte, omitted []Part) {
-	for _, p := range parts {
-		if p.AsIs {
-			encoded = append(encoded, p.Members.JSON())
-			continue
-		}
-		part, written := encode(role, p)
-		if part == nil {
-			omitted = append(omitted, p)
-			continue
-		}
-		encoded = append(encoded, part.JSON())
-		e.OmitRest(i, p, written...)
-	}
-	e.OmitParts(i, omitted)
-	return encoded, omitted
-}
-
-// add adds content. Where content may be a text, a text that is not the only
-// content becomes a part, unless it is empty.
-func (c *content) add(t *Table, added content) {
-	if jsontext.Kind(added.value) == "string" && !t.Bare {
-		added = content{parts: [][]byte{t.TextPart(added.value).JSON()}}
-	}
-	switch {
-	case added.isEmpty():
-		return
-	case c.saysNothing():
-		*c = added
-		return
-	case added.saysNothing():
-		return
-	}
-	*c = content{parts: append(c.allParts(t), added.allParts(t)...)}
-}
-
-// allParts returns the parts, of a text its part.
-func (c *content) allParts(t *Table) [][]byte {
-	if c.value != nil {
-		return [][]byte{t.TextPart(c.value).JSON()}
-	}
-	return c.parts
-}
-
-func (c *content) isEmpty() bool { return c.value == nil && len(c.parts) == 0 && !c.there }
-
-// saysNothing reports whether content has no text and no parts.
-func (c *content) saysNothing() bool { return IsEmpty(c.value) && len(c.parts) == 0 }
-
-// isBlank reports whether content is nothing but empty texts.
-func (c *content) isBlank() bool {
-	return c.saysNothing() || c.value == nil && !slices.ContainsFunc(c.parts, func(part []byte) bool { return string(part) != `{"text":""}` })
-}
-
-// json returns the content, nil if there is none.
-func (c *content) json() []byte {
-	if c.value != nil || len(c.parts) == 0 {
-		return c.value
-	}
-	return jsontext.Array(c.parts)
 }
