@@ -88,10 +88,12 @@ func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) 
 	in := kept.String(keptPlace)
 	isPrompt := w.t.Prompts != nil && w.entries == nil && w.open == nil && origin.IsSystem(m) && (!own || w.t.isPrompt(in))
 	role := m.Role()
+	_, saysRole := SentMember(kept, "role")
+	saysRole = saysRole || kept.Bool(keptJoined) // with the message before it
 	switch {
 	case isPrompt:
 		role = "system"
-	case own, w.t.Lax, role == "user", role == "assistant", role == "system":
+	case saysRole, w.t.Lax, role == "user", role == "assistant", role == "system":
 	case role == "developer":
 		role = "system"
 	case w.t.OtherRole != "":
@@ -104,7 +106,7 @@ func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) 
 		return
 	}
 	sent := w.t.entryRole(TypeText, role)
-	if !own && role == "system" && !w.t.Lax {
+	if role == "system" && !w.t.Lax && !saysRole {
 		sent = w.t.System
 	}
 	joined := w.isJoined(m, w.roleOf(kept, sent))
@@ -153,6 +155,9 @@ func (w *tableWriter) hasCompany(m state.Message, joined bool, rest []state.Mess
 
 func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 	calls := *internal.SharedCalls(m).(*[]state.ToolCall)
+	if len(calls) == 0 && w.t.ResultsApart { // it would part results
+		return
+	}
 	kept, own := w.Kept(m)
 	sent := w.t.entryRole(TypeCall, m.Role())
 	open := w.entryFor(m, kept, sent, w.isJoined(m, w.roleOf(kept, sent)))
@@ -361,7 +366,7 @@ func (w *tableWriter) encodeText(i int, m state.TextMessage, role string, own bo
 	case kind != "array" && w.t.mayLackContent():
 		return content{value: value, there: true}
 	case kind != "array":
-		return content{there: own}
+		return content{}
 	case own:
 		if parts := w.ownParts(value); len(parts) > 0 {
 			return content{parts: parts}
