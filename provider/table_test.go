@@ -302,6 +302,7 @@ func TestChangedPartsOfFormats(t *testing.T) {
 	request, err := bedrockFormat.DecodeRequest([]byte(`{"messages":[{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"aGk="},"name":null}},{"text":"a"}]}],
 		"toolConfig":{"tools":[{"toolSpec":{"name":"f","strict":true,"inputSchema":{"json":{}}}}]}}`))
 	require.NoError(t, err)
+	require.Equal(t, state.JSON(`{}`), request.Settings)
 	raw := strings.ReplaceAll(string(request.Messages[0].Raw()), "aGk=", "eW8=")
 	m, err := state.DecodeMessage([]byte(raw))
 	require.NoError(t, err)
@@ -311,4 +312,40 @@ func TestChangedPartsOfFormats(t *testing.T) {
 	require.Empty(t, omitted)
 	require.JSONEq(t, `{"messages":[{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"eW8="},"name":null}},{"text":"a"}]}],
 		"toolConfig":{"tools":[{"toolSpec":{"name":"g","strict":true,"inputSchema":{"json":{}}}}]}}`, string(body))
+}
+
+// Calls that the provider runs, and parts that a role does not say, come back as
+// they were, and nobody runs or answers them.
+func TestCallsOfOthersAreKept(t *testing.T) {
+	request := roundTrip(t, bedrockFormat, []byte(`{"messages":[{"role":"user","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]},
+		{"role":"assistant","content":[{"toolUse":{"toolUseId":"b","name":"g","input":{},"type":"server_tool_use"}},{"toolResult":{"toolUseId":"b","content":[]}}]}]}`))
+	for _, m := range request.Messages {
+		require.IsType(t, state.Text("", ""), m)
+	}
+}
+
+// What was kept of a result is not sent when the result says something else.
+func TestChangedResults(t *testing.T) {
+	for _, test := range []struct {
+		format                 *provider.Format
+		body, old, new, status string
+	}{
+		{bedrockFormat, `{"messages":[{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[],"status":"success"}}]}]}`,
+			`"role":"tool_result"`, `"role":"tool_result","is_error":true`, `"status":"error"`},
+		{provider.Anthropic, `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":null}]}]}`,
+			`"role":"tool_result"`, `"role":"tool_result","is_error":true`, `"is_error":true`},
+		{provider.Anthropic, `{"messages":[{"role":"user","content":[{"type":"tool_result","content":{"a":1}}]}]}`,
+			`"content":{"a":1}`, `"content":"b"`, `"content":"b"`},
+		{provider.Anthropic, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":"b"}]}]}`,
+			`"input":"b"`, `"input":{"c":1}`, `"input":{"c":1}`},
+	} {
+		request, err := test.format.DecodeRequest([]byte(test.body))
+		require.NoError(t, err)
+		raw := strings.Replace(string(request.Messages[0].Raw()), test.old, test.new, 1)
+		request.Messages[0], err = state.DecodeMessage([]byte(raw))
+		require.NoError(t, err)
+		body, _, err := test.format.EncodeRequest(request)
+		require.NoError(t, err)
+		require.Contains(t, string(body), test.status)
+	}
 }

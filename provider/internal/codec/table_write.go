@@ -169,6 +169,9 @@ func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 		}
 		open.hasCall = true
 		word, isKind := findWord(w.t.Calls, kept, c.ID)
+		if word.Member != "" && open.members.Get(word.Member) != nil { // it has one
+			word, isKind = &w.t.Calls[0], false
+		}
 		if !isKind {
 			kept = nil
 		}
@@ -177,7 +180,7 @@ func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 		switch {
 		case w.t.CallList == "":
 			open.content.add(w.t, content{parts: [][]byte{part}})
-		case word.Member != "" && open.members.Get(word.Member) == nil:
+		case word.Member != "":
 			open.members = open.members.With(word.Member, part)
 		default:
 			open.calls = append(open.calls, part)
@@ -258,15 +261,9 @@ func (w *tableWriter) isJoined(m state.Message, role string) bool {
 	_, own := w.Kept(m)
 	joined, said := origin.Joined(m)
 	isResult, afterResult := m.Type() == TypeResult, w.before.Type() == TypeResult
-	if w.t.ResultsApart && !(own && said) {
-		if isResult || afterResult {
-			return isResult && afterResult
-		}
-		if said && w.before.Role() != m.Role() {
-			return false
-		}
-	}
 	switch {
+	case w.t.ResultsApart && !(own && said) && (isResult || afterResult):
+		return isResult && afterResult
 	case w.open.role != role:
 		return false
 	case said:
@@ -289,11 +286,7 @@ func (w *tableWriter) entryFor(m state.Message, kept jsontext.Object, role strin
 	if !joined {
 		w.end()
 		w.open = &tableEntry{role: role, first: m, kept: kept}
-		in := kept.String(keptPlace)
-		if w.t.isPrompt(in) { // it is elsewhere now
-			w.open.kept = nil
-		}
-		w.alone = w.alone || in == w.t.Entries
+		w.alone = w.alone || kept.String(keptPlace) == w.t.Entries
 	} else if more := Added(kept); len(more) > 0 {
 		w.open.added = append(w.open.added, more.Without("role", w.t.Content)...)
 	}
