@@ -314,6 +314,16 @@ func TestChangedPartsOfFormats(t *testing.T) {
 		"toolConfig":{"tools":[{"toolSpec":{"name":"g","strict":true,"inputSchema":{"json":{}}}}]}}`, string(body))
 }
 
+// A tool that says something else than what was kept of it is sent as it is.
+func TestChangedToolsOfFormats(t *testing.T) {
+	request, err := bedrockFormat.DecodeRequest([]byte(`{"messages":[],"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":null,"inputSchema":{"json":{}}}}]}}`))
+	require.NoError(t, err)
+	request.Tools[0].Description = "d"
+	body, _, err := bedrockFormat.EncodeRequest(request)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"messages":[],"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"d","inputSchema":{"json":{}}}}]}}`, string(body))
+}
+
 // Calls that the provider runs, and parts that a role does not say, come back as
 // they were, and nobody runs or answers them.
 func TestCallsOfOthersAreKept(t *testing.T) {
