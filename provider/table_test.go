@@ -314,6 +314,21 @@ func TestChangedPartsOfFormats(t *testing.T) {
 		"toolConfig":{"tools":[{"toolSpec":{"name":"g","strict":true,"inputSchema":{"json":{}}}}]}}`, string(body))
 }
 
+// A part that is named like thinking is none to others, a part that a program has added in the
+// words of the API stays, and the name of a file is sent.
+func TestPartsOfTables(t *testing.T) {
+	request := roundTrip(t, bedrockFormat, []byte(`{"messages":[{"role":"user","content":[{"thinking":{}},{"text":"a"}]}]}`))
+	require.Contains(t, string(request.Messages[0].Raw()), `{"type":"other","format:bedrock":{"item":{"thinking":{}}}}`)
+
+	raw := strings.Replace(string(request.Messages[0].Raw()), `"content":[`, `"content":[{"cachePoint":{}},`, 1)
+	m, err := state.DecodeMessage([]byte(raw))
+	require.NoError(t, err)
+	requireEncoded(t, bedrockFormat, []state.Message{m}, `{"messages":[{"role":"user","content":[{"cachePoint":{}},{"thinking":{}},{"text":"a"}]}]}`, nil)
+
+	named := messagesOf(t, `[{"type":"text","role":"user","content":[{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"aGk="}}],"anthropic":{}}]`)
+	requireEncoded(t, bedrockFormat, named, `{"messages":[{"role":"user","content":[{"document":{"format":"pdf","name":"a.pdf","source":{"bytes":"aGk="}}}]}]}`, nil)
+}
+
 // A tool that says something else than what was kept of it is sent as it is.
 func TestChangedToolsOfFormats(t *testing.T) {
 	request, err := bedrockFormat.DecodeRequest([]byte(`{"messages":[],"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":null,"inputSchema":{"json":{}}}}]}}`))
