@@ -158,6 +158,11 @@ func TestAnthropicEditedHistory(t *testing.T) {
 			return []state.Message{m[2], state.ToolResult(state.ToolCall{ID: "a", Name: "f"}, `{"b":2}`), m[4]}
 		}, `"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"k":1},"x":1}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"{\"b\":2}"},{"type":"text","text":"so?"}]}]`},
+		{"the prompt of another conversation", func(m []state.Message) []state.Message {
+			other, err := provider.Anthropic.DecodeRequest([]byte(`{"system":"b","messages":[{"role":"user","content":"c"}]}`))
+			require.NoError(t, err)
+			return append(m[:1], other.Messages...)
+		}, `"messages":[{"role":"user","content":"go"},{"role":"system","content":"b"},{"role":"user","content":"c"}]`},
 		{"two conversations", func(m []state.Message) []state.Message {
 			return append([]state.Message{state.SystemText("a")}, m[3], state.SystemText("b"), m[0])
 		}, `"system":"a","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]},{"role":"system","content":"b"},{"role":"user","content":"go"}]`},

@@ -205,7 +205,7 @@ func (w *entryWriter) result(i int, m state.ToolResultMessage, kept jsontext.Obj
 	if jsontext.Kind(content) != "array" || kept.Bool("data") {
 		return p
 	}
-	if !own && !w.isContent(m, content) {
+	if !own && !w.HasParts(m, content) && !codec.AreParts(w.ReadParts(m, RoleTool, content)) {
 		return p
 	}
 	parts, omitted := w.encodeParts(i, m, RoleTool, content, own)
@@ -214,15 +214,4 @@ func (w *entryWriter) result(i int, m state.ToolResultMessage, kept jsontext.Obj
 		p.Content = state.JSON(codec.Placeholder(omitted))
 	}
 	return p
-}
-
-// isContent reports whether the array of a result of another format is parts: its
-// format has parts there, or all of it are parts.
-func (w *entryWriter) isContent(m state.Message, content []byte) bool {
-	for _, format := range []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic} {
-		if _, ok := origin.Of(m, format); ok {
-			return true
-		}
-	}
-	return codec.AreParts(w.ReadParts(m, RoleTool, content))
 }

@@ -40,6 +40,10 @@ func TestOpenAIConversation(t *testing.T) {
 			`{"role":"assistant","content":null,"tool_calls":[` + sentF + `,` + sentG + `]}`}, nil},
 		{"text and calls that follow each other are one entry", []string{said, calls(callF, ""), calls(callG, "")}, []string{
 			`{"role":"assistant","content":"a","tool_calls":[` + sentF + `,` + sentG + `]}`}, nil},
+		{"with what each of them has kept", []string{`{"type":"text","role":"assistant","content":"a","openai":{"more":{"x":1}}}`, `{"type":"tool_call","role":"assistant","tools":[` + callG + `],"openai":{"more":{"y":2,"role":"z"}}}`}, []string{
+			`{"role":"assistant","content":"a","tool_calls":[` + sentG + `],"x":1,"y":2}`}, nil},
+		{"two calls of before there were tools", []string{`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"","name":"f","openai":{"kind":"function_call"}},{"type":"tool","id":"","name":"g","openai":{"kind":"function_call"}}],"openai":{}}`}, []string{
+			`{"role":"assistant","content":null,"tool_calls":[{"id":"","type":"function","function":{"name":"g","arguments":"{}"}}],"function_call":{"name":"f","arguments":"{}"}}`}, nil},
 		{"unless they say that they are not", []string{said, calls(callF, `"joined":false`)}, []string{
 			entry("assistant", `"a"`), `{"role":"assistant","content":null,"tool_calls":[` + sentF + `]}`}, nil},
 		{"or are of another role", []string{`{"type":"text","role":"critic","content":"a"}`, calls(callF, "")}, []string{

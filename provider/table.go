@@ -263,7 +263,7 @@ func (f *foreign) encodeTools(tools []codec.Tool) [][]byte {
 		plain := f.plainTool(t)
 		restored := codec.Restore(plain, t.Kept)
 		again, _ := f.t.ReadTool(state.JSON(restored.JSON()))
-		if again.Name != t.Name || again.Description != t.Description || !codec.EqualJSON([]byte(again.Schema), t.Schema) {
+		if again.Description != t.Description || !codec.EqualJSON([]byte(again.Schema), t.Schema) {
 			return plain
 		}
 		return restored

@@ -97,7 +97,7 @@ func (f *foreign) part(role string, p codec.Part) (part jsontext.Object, written
 }
 
 // otherName returns the type of a part that only the API can express. It is not
-// a text, which a message must be able to read.
+// that of thinking, which others leave out in silence.
 func (f *foreign) otherName(part jsontext.Object) string {
 	name := part.String("type")
 	for _, m := range part {
@@ -105,7 +105,7 @@ func (f *foreign) otherName(part jsontext.Object) string {
 			name = m.Name
 		}
 	}
-	if name == "" || name == "text" || name == "thinking" {
+	if name == "" || name == "thinking" {
 		return "other"
 	}
 	return name

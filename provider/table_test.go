@@ -302,6 +302,7 @@ func TestChangedPartsOfFormats(t *testing.T) {
 	request, err := bedrockFormat.DecodeRequest([]byte(`{"messages":[{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"aGk="},"name":null}},{"text":"a"}]}],
 		"toolConfig":{"tools":[{"toolSpec":{"name":"f","strict":true,"inputSchema":{"json":{}}}}]}}`))
 	require.NoError(t, err)
+	require.Equal(t, state.JSON(`{}`), request.Settings)
 	raw := strings.ReplaceAll(string(request.Messages[0].Raw()), "aGk=", "eW8=")
 	m, err := state.DecodeMessage([]byte(raw))
 	require.NoError(t, err)
@@ -311,4 +312,65 @@ func TestChangedPartsOfFormats(t *testing.T) {
 	require.Empty(t, omitted)
 	require.JSONEq(t, `{"messages":[{"role":"user","content":[{"image":{"format":"png","source":{"bytes":"eW8="},"name":null}},{"text":"a"}]}],
 		"toolConfig":{"tools":[{"toolSpec":{"name":"g","strict":true,"inputSchema":{"json":{}}}}]}}`, string(body))
+}
+
+// A part that is named like thinking is none to others, a part that a program has added in the
+// words of the API stays, and the name of a file is sent.
+func TestPartsOfTables(t *testing.T) {
+	request := roundTrip(t, bedrockFormat, []byte(`{"messages":[{"role":"user","content":[{"thinking":{}},{"text":"a"}]}]}`))
+	require.Contains(t, string(request.Messages[0].Raw()), `{"type":"other","format:bedrock":{"item":{"thinking":{}}}}`)
+
+	raw := strings.Replace(string(request.Messages[0].Raw()), `"content":[`, `"content":[{"cachePoint":{}},`, 1)
+	m, err := state.DecodeMessage([]byte(raw))
+	require.NoError(t, err)
+	requireEncoded(t, bedrockFormat, []state.Message{m}, `{"messages":[{"role":"user","content":[{"cachePoint":{}},{"thinking":{}},{"text":"a"}]}]}`, nil)
+
+	named := messagesOf(t, `[{"type":"text","role":"user","content":[{"type":"document","title":"a.pdf","source":{"type":"base64","media_type":"application/pdf","data":"aGk="}}],"anthropic":{}}]`)
+	requireEncoded(t, bedrockFormat, named, `{"messages":[{"role":"user","content":[{"document":{"format":"pdf","name":"a.pdf","source":{"bytes":"aGk="}}}]}]}`, nil)
+}
+
+// A tool that says something else than what was kept of it is sent as it is.
+func TestChangedToolsOfFormats(t *testing.T) {
+	request, err := bedrockFormat.DecodeRequest([]byte(`{"messages":[],"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":null,"inputSchema":{"json":{}}}}]}}`))
+	require.NoError(t, err)
+	request.Tools[0].Description = "d"
+	body, _, err := bedrockFormat.EncodeRequest(request)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"messages":[],"toolConfig":{"tools":[{"toolSpec":{"name":"f","description":"d","inputSchema":{"json":{}}}}]}}`, string(body))
+}
+
+// Calls that the provider runs, and parts that a role does not say, come back as
+// they were, and nobody runs or answers them.
+func TestCallsOfOthersAreKept(t *testing.T) {
+	request := roundTrip(t, bedrockFormat, []byte(`{"messages":[{"role":"user","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}}]},
+		{"role":"assistant","content":[{"toolUse":{"toolUseId":"b","name":"g","input":{},"type":"server_tool_use"}},{"toolResult":{"toolUseId":"b","content":[]}}]}]}`))
+	for _, m := range request.Messages {
+		require.IsType(t, state.Text("", ""), m)
+	}
+}
+
+// What was kept of a result is not sent when the result says something else.
+func TestChangedResults(t *testing.T) {
+	for _, test := range []struct {
+		format                 *provider.Format
+		body, old, new, status string
+	}{
+		{bedrockFormat, `{"messages":[{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[],"status":"success"}}]}]}`,
+			`"role":"tool_result"`, `"role":"tool_result","is_error":true`, `"status":"error"`},
+		{provider.Anthropic, `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","is_error":null}]}]}`,
+			`"role":"tool_result"`, `"role":"tool_result","is_error":true`, `"is_error":true`},
+		{provider.Anthropic, `{"messages":[{"role":"user","content":[{"type":"tool_result","content":{"a":1}}]}]}`,
+			`"content":{"a":1}`, `"content":"b"`, `"content":"b"`},
+		{provider.Anthropic, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":"b"}]}]}`,
+			`"input":"b"`, `"input":{"c":1}`, `"input":{"c":1}`},
+	} {
+		request, err := test.format.DecodeRequest([]byte(test.body))
+		require.NoError(t, err)
+		raw := strings.Replace(string(request.Messages[0].Raw()), test.old, test.new, 1)
+		request.Messages[0], err = state.DecodeMessage([]byte(raw))
+		require.NoError(t, err)
+		body, _, err := test.format.EncodeRequest(request)
+		require.NoError(t, err)
+		require.Contains(t, string(body), test.status)
+	}
 }

@@ -86,3 +86,32 @@ func (e *Encoder) part(element []byte) Part {
 	}
 	return Part{Members: members}
 }
+
+// HasParts reports whether the content of a result is parts because its format
+// has them there. Otherwise an array may be data.
+func (e *Encoder) HasParts(m state.Message, content []byte) bool {
+	return jsontext.Kind(content) == "array" && slices.ContainsFunc(
+		[]string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic},
+		func(format string) bool { _, ok := origin.Of(m, format); return ok },
+	)
+}
+
+// EncodeParts returns the parts of a message of another format as encode has
+// them, and those that it does not have, which were reported.
+func (e *Encoder) EncodeParts(i int, role string, parts []Part, encode func(role string, p Part) (jsontext.Object, []string)) (encoded [][]byte, omitted []Part) {
+	for _, p := range parts {
+		if p.AsIs {
+			encoded = append(encoded, p.Members.JSON())
+			continue
+		}
+		part, written := encode(role, p)
+		if part == nil {
+			omitted = append(omitted, p)
+			continue
+		}
+		encoded = append(encoded, part.JSON())
+		e.OmitRest(i, p, written...)
+	}
+	e.OmitParts(i, omitted)
+	return encoded, omitted
+}

@@ -64,8 +64,7 @@ type Table struct {
 	// kept whole.
 	NoRole string
 
-	// Untyped says that parts have no types: a part is known by its members. In
-	// the content of a message, a text is told by the type text.
+	// Untyped says that parts have no types: a part is known by its members.
 	Untyped bool
 
 	// NoEmptyText says that the API refuses empty texts as parts.

@@ -34,13 +34,6 @@ type tableEntry struct {
 	added   jsontext.Object // kept by more messages, and members that programs have set
 }
 
-// content is what an entry says.
-type content struct {
-	value []byte // if that is all: a text, null or []
-	parts [][]byte
-	there bool // it is content without a value
-}
-
 // encodeMessages returns the system prompt and the conversation.
 func (t *Table) encodeMessages(e *Encoder, msgs []state.Message) (members jsontext.Object) {
 	w := tableWriter{Encoder: e, t: t}
@@ -95,10 +88,12 @@ func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) 
 	in := kept.String(keptPlace)
 	isPrompt := w.t.Prompts != nil && w.entries == nil && w.open == nil && origin.IsSystem(m) && (!own || w.t.isPrompt(in))
 	role := m.Role()
+	_, saysRole := SentMember(kept, "role")
+	saysRole = saysRole || kept.Bool(keptJoined) // with the message before it
 	switch {
 	case isPrompt:
 		role = "system"
-	case own, w.t.Lax, role == "user", role == "assistant", role == "system":
+	case saysRole, w.t.Lax, role == "user", role == "assistant", role == "system":
 	case role == "developer":
 		role = "system"
 	case w.t.OtherRole != "":
@@ -111,7 +106,7 @@ func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) 
 		return
 	}
 	sent := w.t.entryRole(TypeText, role)
-	if !own && role == "system" && !w.t.Lax {
+	if role == "system" && !w.t.Lax && !saysRole {
 		sent = w.t.System
 	}
 	joined := w.isJoined(m, w.roleOf(kept, sent))
@@ -160,6 +155,9 @@ func (w *tableWriter) hasCompany(m state.Message, joined bool, rest []state.Mess
 
 func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 	calls := *internal.SharedCalls(m).(*[]state.ToolCall)
+	if len(calls) == 0 && w.t.ResultsApart { // it would part results
+		return
+	}
 	kept, own := w.Kept(m)
 	sent := w.t.entryRole(TypeCall, m.Role())
 	open := w.entryFor(m, kept, sent, w.isJoined(m, w.roleOf(kept, sent)))
@@ -171,6 +169,9 @@ func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 		}
 		open.hasCall = true
 		word, isKind := findWord(w.t.Calls, kept, c.ID)
+		if word.Member != "" && open.members.Get(word.Member) != nil { // it has one
+			word, isKind = &w.t.Calls[0], false
+		}
 		if !isKind {
 			kept = nil
 		}
@@ -179,7 +180,7 @@ func (w *tableWriter) addCalls(m state.ToolCallMessage) {
 		switch {
 		case w.t.CallList == "":
 			open.content.add(w.t, content{parts: [][]byte{part}})
-		case word.Member != "" && open.members.Get(word.Member) == nil:
+		case word.Member != "":
 			open.members = open.members.With(word.Member, part)
 		default:
 			open.calls = append(open.calls, part)
@@ -235,11 +236,8 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 // output returns what a result of another format says, and more members.
 func (w *tableWriter) output(i int, m state.ToolResultMessage, word *Word) (value []byte, more jsontext.Object) {
 	r := ForeignResult{ToolResultMessage: m, Content: ValueOrNil(m.Content())}
-	if jsontext.Kind(r.Content) == "array" {
-		parts := w.ReadParts(m, origin.RoleTool, r.Content)
-		if w.hasParts(m) || AreParts(parts) {
-			r.Parts = parts
-		}
+	if parts := w.ReadParts(m, origin.RoleTool, r.Content); AreParts(parts) || !w.t.Untyped && w.HasParts(m, r.Content) {
+		r.Parts = parts
 	}
 	switch {
 	case w.t.Output != nil:
@@ -253,20 +251,6 @@ func (w *tableWriter) output(i int, m state.ToolResultMessage, word *Word) (valu
 	return word.Form.write(r.Content, false), nil
 }
 
-// hasParts reports whether the format of a result has parts there. Otherwise an
-// array may be data.
-func (w *tableWriter) hasParts(m state.Message) bool {
-	if w.t.Untyped {
-		return false
-	}
-	for _, format := range []string{origin.OpenAI, origin.OpenAIResponses, origin.Anthropic} {
-		if _, ok := origin.Of(m, format); ok {
-			return true
-		}
-	}
-	return false
-}
-
 // isJoined reports whether a message belongs to the open entry, if it has the
 // role. Results go together unless they say that they do not. Any other message
 // follows [origin.Joins].
@@ -277,15 +261,9 @@ func (w *tableWriter) isJoined(m state.Message, role string) bool {
 	_, own := w.Kept(m)
 	joined, said := origin.Joined(m)
 	isResult, afterResult := m.Type() == TypeResult, w.before.Type() == TypeResult
-	if w.t.ResultsApart && !(own && said) {
-		if isResult || afterResult {
-			return isResult && afterResult
-		}
-		if said && w.before.Role() != m.Role() {
-			return false
-		}
-	}
 	switch {
+	case w.t.ResultsApart && !(own && said) && (isResult || afterResult):
+		return isResult && afterResult
 	case w.open.role != role:
 		return false
 	case said:
@@ -308,11 +286,7 @@ func (w *tableWriter) entryFor(m state.Message, kept jsontext.Object, role strin
 	if !joined {
 		w.end()
 		w.open = &tableEntry{role: role, first: m, kept: kept}
-		in := kept.String(keptPlace)
-		if w.t.isPrompt(in) { // it is elsewhere now
-			w.open.kept = nil
-		}
-		w.alone = w.alone || in == w.t.Entries
+		w.alone = w.alone || kept.String(keptPlace) == w.t.Entries
 	} else if more := Added(kept); len(more) > 0 {
 		w.open.added = append(w.open.added, more.Without("role", w.t.Content)...)
 	}
@@ -385,7 +359,7 @@ func (w *tableWriter) encodeText(i int, m state.TextMessage, role string, own bo
 	case kind != "array" && w.t.mayLackContent():
 		return content{value: value, there: true}
 	case kind != "array":
-		return content{there: own}
+		return content{}
 	case own:
 		if parts := w.ownParts(value); len(parts) > 0 {
 			return content{parts: parts}
@@ -437,68 +411,4 @@ func (w *tableWriter) ownParts(value []byte) [][]byte {
 		}
 	}
 	return elements
-}
-
-// EncodeParts returns the parts of a message of another format as encode has
-// them, and those that it does not have, which were reported.
-func (e *Encoder) EncodeParts(i int, role string, parts []Part, encode func(role string, p Part) (jsontext.Object, []string)) (encoded [][]byte, omitted []Part) {
-	for _, p := range parts {
-		if p.AsIs {
-			encoded = append(encoded, p.Members.JSON())
-			continue
-		}
-		part, written := encode(role, p)
-		if part == nil {
-			omitted = append(omitted, p)
-			continue
-		}
-		encoded = append(encoded, part.JSON())
-		e.OmitRest(i, p, written...)
-	}
-	e.OmitParts(i, omitted)
-	return encoded, omitted
-}
-
-// add adds content. Where content may be a text, a text that is not the only
-// content becomes a part, unless it is empty.
-func (c *content) add(t *Table, added content) {
-	if jsontext.Kind(added.value) == "string" && !t.Bare {
-		added = content{parts: [][]byte{t.TextPart(added.value).JSON()}}
-	}
-	switch {
-	case added.isEmpty():
-		return
-	case c.saysNothing():
-		*c = added
-		return
-	case added.saysNothing():
-		return
-	}
-	*c = content{parts: append(c.allParts(t), added.allParts(t)...)}
-}
-
-// allParts returns the parts, of a text its part.
-func (c *content) allParts(t *Table) [][]byte {
-	if c.value != nil {
-		return [][]byte{t.TextPart(c.value).JSON()}
-	}
-	return c.parts
-}
-
-func (c *content) isEmpty() bool { return c.value == nil && len(c.parts) == 0 && !c.there }
-
-// saysNothing reports whether content has no text and no parts.
-func (c *content) saysNothing() bool { return IsEmpty(c.value) && len(c.parts) == 0 }
-
-// isBlank reports whether content is nothing but empty texts.
-func (c *content) isBlank() bool {
-	return c.saysNothing() || c.value == nil && !slices.ContainsFunc(c.parts, func(part []byte) bool { return string(part) != `{"text":""}` })
-}
-
-// json returns the content, nil if there is none.
-func (c *content) json() []byte {
-	if c.value != nil || len(c.parts) == 0 {
-		return c.value
-	}
-	return jsontext.Array(c.parts)
 }

@@ -93,53 +93,34 @@ func (w *itemWriter) foreignContent(i int, m state.TextMessage) []byte {
 // encodeParts returns the content for the parts that a role can say. If it can
 // say none of them, a text stands for them. Only users send media.
 func (w *itemWriter) encodeParts(i int, role string, parts []codec.Part) []byte {
-	var encoded [][]byte
-	var omitted []codec.Part
-	for _, p := range parts {
-		object, named := encodePart(role, p)
-		if object == nil {
-			omitted = append(omitted, p)
-			continue
-		}
-		encoded = append(encoded, object.JSON())
-		switch {
-		case p.AsIs:
-		case named:
-			w.OmitRest(i, p, p.NameAt)
-		default:
-			w.OmitRest(i, p)
-		}
-	}
-	w.OmitParts(i, omitted)
+	encoded, omitted := w.EncodeParts(i, role, parts, encodePart)
 	if len(encoded) == 0 {
 		return codec.Placeholder(omitted)
 	}
 	return jsontext.Array(encoded)
 }
 
-// encodePart returns a part as a role can say it, nil if it cannot, and whether
-// it has the name of the file.
-func encodePart(role string, p codec.Part) (part jsontext.Object, named bool) {
+// encodePart returns a part as a role can say it, nil if it cannot, and the path
+// of the name of a file that it has.
+func encodePart(role string, p codec.Part) (part jsontext.Object, written []string) {
 	switch {
-	case p.AsIs:
-		return p.Members, true
 	case p.Kind == codec.PartText:
-		return codec.TypedObject(textType(role)).With("text", p.Text), false
+		return codec.TypedObject(textType(role)).With("text", p.Text), nil
 	case p.Kind == codec.PartRefusal && role == "assistant":
-		return codec.TypedObject("refusal").With("refusal", p.Text), false
+		return codec.TypedObject("refusal").With("refusal", p.Text), nil
 	case !p.IsMedia() || p.Kind == codec.PartAudio || role == "assistant":
-		return nil, false
+		return nil, nil
 	case p.Kind == codec.PartImage:
-		return codec.TypedObject("input_image").WithString("image_url", p.DataURL()), false
+		return codec.TypedObject("input_image").WithString("image_url", p.DataURL()), nil
 	}
 	file := codec.TypedObject("input_file")
 	if p.Data == "" {
-		return file.WithString("file_url", p.URL), false
+		return file.WithString("file_url", p.URL), nil
 	}
-	if named = p.Name != ""; named {
-		file = file.WithString("filename", p.Name)
+	if p.Name != "" {
+		file, written = file.WithString("filename", p.Name), []string{p.NameAt}
 	}
-	return file.WithString("file_data", p.DataURL()), named
+	return file.WithString("file_data", p.DataURL()), written
 }
 
 // addForeignResult adds a result that does not come from the format. Its call
