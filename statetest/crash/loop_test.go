@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/agentstate/state/route"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/wire"
 	"github.com/agentstate/state/workspace"
@@ -162,6 +164,25 @@ func TestLoopSurvivesCrashes(t *testing.T) {
 				state.ToolResult(state.ToolCall{ID: "call_1", Name: "ask"}, `"they agree"`),
 			}}},
 			Check: paidOnce,
+		},
+		"a program that stores more": { // its Commit may fail behind the last word
+			Open: func(p *crash.Process) *workspace.Options {
+				more := p.Store(store.NewMemory())
+				m := p.Model(provider.OpenAI, call(), statetest.Say("Paid."), statetest.Say("You are welcome."))
+				return &workspace.Options{Schema: loopSchema, Run: workspace.Loop(&tool.Loop{
+					Agents: map[string]tool.Agent{"billing": {Ask: m.Ask, Tools: []*tool.Tool{pay(p, approved())}}},
+					Commit: func(ctx context.Context) error {
+						_, err := store.Put(ctx, more, "more", nil, store.Always)
+						for err != nil && ctx.Err() == nil {
+							time.Sleep(time.Second)
+							_, err = store.Put(ctx, more, "more", nil, store.Always)
+						}
+						return err
+					},
+				})}
+			},
+			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Approve: []string{"call_1"}}, say("3", "Thanks.")},
+			Check:    paidOnce,
 		},
 	} {
 		t.Run(name, test.Run)
