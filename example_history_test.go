@@ -1,7 +1,6 @@
 package state_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/tool"
 )
 
 func ExampleHistory_Append() {
@@ -152,40 +150,6 @@ func ExampleHistory_Answer_branches() {
 	// flights DY1872
 	// hotels Hotel Opera
 	// <nil>
-}
-
-// An agent loop: the model is asked until it makes no more calls.
-func ExampleHistory_Answer_loop() {
-	st := state.New(nil)
-	stock := tool.Must(tool.New("stock", "The number of items in stock.", func(_ context.Context, in struct {
-		Item string `json:"item"`
-	}) (int, error) {
-		return len(in.Item), nil
-	}))
-	model := scriptedModel(
-		state.ToolCalls(state.ToolCall{ID: "call_1", Name: "stock", Input: `{"item":"lamp"}`}, state.ToolCall{ID: "call_2", Name: "stock", Input: `{"item":"chair"}`}),
-		state.AssistantText("4 lamps and 5 chairs."),
-	)
-
-	ctx, history := context.Background(), st.History()
-	for {
-		answer := model(state.Messages.Or(st, nil))
-		if err := history.Append(state.InferenceResult{Output: []state.Message{answer}}); err != nil {
-			fmt.Println(err)
-		}
-		results, err := tool.Answer(ctx, st, []*tool.Tool{stock}, history.Pending())
-		if err != nil || len(results) == 0 {
-			break
-		}
-	}
-	for _, m := range state.Messages.Or(st, nil) {
-		fmt.Println(m)
-	}
-	// Output:
-	// tool_call "assistant": "stock" id "call_1" "stock" id "call_2"
-	// tool_result "stock" id "call_1": "4"
-	// tool_result "stock" id "call_2": "5"
-	// text "assistant": "4 lamps and 5 chairs."
 }
 
 // A process has ended in the middle of a step. The next one makes the calls that

@@ -13,7 +13,8 @@ import (
 )
 
 // The tests of this file prove that the README, the guide and CONTRIBUTING.md
-// say what is so: their code is the code of Examples, their output is what the
+// say what is so: their code is the code of Examples, and that of the loop where a
+// page shows it, their output is what the
 // Examples and the quickstart print, and their links and commands name files
 // that exist.
 
@@ -51,7 +52,7 @@ func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
 
 func TestCodeOfTheReadmeAndTheGuideIsTested(t *testing.T) {
 	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go", "examples/workflow/*_test.go",
-		"examples/adk/main.go", "lab/sdks/example_*_test.go", "adapter/*/example_test.go", "adapter/*/kit_test.go")
+		"examples/adk/main.go", "tool/loop.go", "lab/sdks/example_*_test.go", "adapter/*/example_test.go", "adapter/*/kit_test.go")
 	blocks := goBlocks(readFile(t, "README.md"))[1:]
 	require.NotEmpty(t, blocks)
 	for _, page := range guidePages(t) {

@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +14,14 @@ import (
 )
 
 // ErrIncomplete is returned for a stream that ended before the provider said
-// that the response was complete.
-var ErrIncomplete = errors.New("provider: incomplete stream")
+// that the response was complete. It is an [io.ErrUnexpectedEOF], so that a loop
+// of package tool asks again.
+var ErrIncomplete error = incompleteError{}
+
+type incompleteError struct{}
+
+func (incompleteError) Error() string { return "provider: incomplete stream" }
+func (incompleteError) Unwrap() error { return io.ErrUnexpectedEOF }
 
 // Error reports JSON of a kind that the format does not allow at Path. It is
 // [state.ErrWrongType], or [state.ErrLimitExceeded] for JSON that is too deep

@@ -29,7 +29,9 @@ type Model struct {
 	format *provider.Format
 	script *script
 
-	gate func(ctx context.Context, ask func()) error // of a [kit.Case], or nil
+	// Of a [kit.Case], or nil:
+	gate  func(ctx context.Context, ask func()) error
+	asked func(ctx context.Context, agent string, messages []string)
 
 	secrets *kit.Secrets // of the States of the requests: failures do not print them
 
@@ -79,7 +81,7 @@ func ModelOf(c *kit.Case, f *provider.Format, replies ...Reply) *Model {
 		c.Script = s
 	}
 	m := newModel(c.Report, f, c.Script.(*script))
-	m.secrets, m.gate = c.Secrets, c.Gate
+	m.secrets, m.gate, m.asked = c.Secrets, c.Gate, c.Asked
 	return m
 }
 
@@ -207,6 +209,9 @@ func (m *Model) receive(ctx context.Context, r asked) answer {
 	}
 	plain := m.script.plain(r.Request)
 	m.check(name, plain)
+	if m.asked != nil {
+		m.asked(ctx, r.Agent, plain.texts)
+	}
 	a, ok := m.script.answer(ctx, number, r.Request, plain)
 	same := m.script.countEqual(plain, a.from)
 	switch {

@@ -62,6 +62,9 @@ func (s *script) countEqual(plain plainRequest, from *scripted) repeat {
 		s.repeats[plain.Agent] = last
 	}
 	last.all++
+	if s.turn != nil && from != nil && (from.fail != nil || from.isCut) {
+		return *last // processes that take over ask again as well
+	}
 	if from == nil || from.times == 0 || from.times == 1 || from != last.from {
 		last.counted++
 	}

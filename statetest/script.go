@@ -175,7 +175,7 @@ func (s *script) answer(ctx context.Context, number int, r Request, plain plainR
 			return answer{}, false
 		}
 	}
-	if g.answer.err == nil { // else an equal request may get another reply
+	if g.answer.err == nil && !g.answer.from.isCut { // else an equal request may get another reply
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.answers = append(s.answers, g)

@@ -34,10 +34,8 @@ func run(t *testing.T, input string) string {
 func TestTheScriptedServerKeepsTasks(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	t.Setenv("ANTHROPIC_API_KEY", "")
-	require.Equal(t, `> tool_result "add_task" id "call_2": "{\"buy milk\":\"open\"}"
-I have noted it.
-> tool_result "add_task" id "call_6": "{\"call \\\"Ann\\\"\":\"open\"}"
-I have noted it.
+	require.Equal(t, `> I have noted it.
+> I have noted it.
 > map[buy milk:open call "Ann":open]
 `, run(t, "buy milk\ncall \"Ann\"\n"))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"net/http"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
-	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/wire"
 	"github.com/agentstate/state/workspace"
 )
@@ -27,14 +25,8 @@ func TestSurvivesCrashes(t *testing.T) {
 					m := p.Model(format,
 						statetest.Call("add_task", `{"task":"buy milk"}`), statetest.Say("I have noted it."),
 						statetest.Call("finish_task", `{"task":"buy milk"}`), statetest.Say("Well done."))
-					tools := []*tool.Tool{set("add_task", "open"), set("finish_task", "done")}
-					ask := open(&http.Client{Transport: &wire.Transport{Converse: true, Base: m}}, tools)
-					return &workspace.Options{
-						Schema: state.MustSchema(tasks),
-						Run: func(ctx context.Context, run *workspace.Run) error {
-							return answer(state.NewContext(ctx, run.State()), run.State(), ask, tools)
-						},
-					}
+					ask := open(&http.Client{Transport: &wire.Transport{Converse: true, Base: m}})
+					return &workspace.Options{Schema: state.MustSchema(tasks), Run: workspace.Loop(newLoop(ask))}
 				},
 				Messages: []workspace.Message{
 					{ID: "1", Content: state.UserText("buy milk")},

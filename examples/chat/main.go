@@ -1,7 +1,7 @@
 // Chat keeps a list of tasks in a terminal, with an official SDK: that of OpenAI or
 // Anthropic if OPENAI_API_KEY or ANTHROPIC_API_KEY is set, otherwise with a
-// scripted server. The SDK is given instructions and tools. Package wire adds the
-// conversation of the State to each request, and records the answer in it.
+// scripted server. The SDK is given instructions. Package wire adds the conversation
+// of the State and the tools to each request, and records the answer.
 package main
 
 import (
@@ -44,12 +44,11 @@ func main() {
 		Cache:    true,
 		Context:  func(_ context.Context, st *state.State) string { return st.Describe() },
 	}}
-	tools, st := []*tool.Tool{set("add_task", "open"), set("finish_task", "done")}, state.New(state.MustSchema(tasks))
-	ctx, ask, lines := state.NewContext(context.Background(), st), open(client, tools), bufio.NewScanner(os.Stdin)
+	ctx, st, loop, lines := context.Background(), state.New(state.MustSchema(tasks)), newLoop(open(client)), bufio.NewScanner(os.Stdin)
 	for fmt.Print("> "); lines.Scan(); fmt.Print("> ") {
 		err := state.Messages.Set(st, []state.Message{state.UserText(lines.Text())})
 		if err == nil {
-			err = answer(ctx, st, ask, tools)
+			_, err = loop.Run(ctx, st)
 		}
 		if err != nil {
 			fmt.Println(err)
@@ -58,47 +57,33 @@ func main() {
 	fmt.Println(tasks.Or(st, nil))
 }
 
-// answer asks the model until it makes no more calls.
-func answer(ctx context.Context, st *state.State, ask func(context.Context) error, tools []*tool.Tool) error {
-	for {
-		err := ask(ctx)
-		calls := transcript.Pending(state.Messages.Or(st, nil))
-		results, runErr := tool.Run(ctx, st, tools, calls)
-		err = errors.Join(err, runErr)
-		for _, r := range results {
-			fmt.Println(r.Message)
-			err = errors.Join(err, st.History().Answer(r.Message))
-		}
-		if err != nil || len(calls) == 0 {
-			return err
-		}
-	}
+// newLoop returns the loop of an agent with two tools.
+func newLoop(ask func(context.Context, *tool.Turn) error) *tool.Loop {
+	return &tool.Loop{Agents: map[string]tool.Agent{
+		"": {Ask: ask, Tools: []*tool.Tool{set("add_task", "open"), set("finish_task", "done")}},
+	}}
 }
 
-// open returns a function that asks the model, and prints its text as it comes.
-func open(client *http.Client, tools []*tool.Tool) func(context.Context) error {
-	var ofOpenAI, ofAnthropic []map[string]any
-	for _, t := range tools {
-		of := map[string]any{"name": t.Name(), "description": t.Description(), "parameters": t.Schema()}
-		ofOpenAI = append(ofOpenAI, map[string]any{"type": "function", "function": of})
-		ofAnthropic = append(ofAnthropic, map[string]any{"name": t.Name(), "description": t.Description(), "input_schema": t.Schema()})
-	}
+// open returns a function that sends one request, and prints the text of the model
+// as it comes. Package wire adds the conversation and the tools of the turn. The SDK
+// does not repeat a request that has failed: the loop does.
+func open(client *http.Client) func(context.Context, *tool.Turn) error {
 	if os.Getenv("ANTHROPIC_API_KEY") != "" {
-		sdk := anthropic.NewClient(anthropicoption.WithHTTPClient(client), anthropicoption.WithJSONSet("tools", ofAnthropic))
+		sdk := anthropic.NewClient(anthropicoption.WithHTTPClient(client), anthropicoption.WithMaxRetries(0))
 		params := anthropic.MessageNewParams{Model: anthropic.ModelClaudeSonnet5_5, MaxTokens: 4000,
 			System: []anthropic.TextBlockParam{{Text: instructions}}, Messages: []anthropic.MessageParam{}}
-		return func(ctx context.Context) error {
+		return func(ctx context.Context, _ *tool.Turn) error {
 			return show(sdk.Messages.NewStreaming(ctx, params), func(e anthropic.MessageStreamEventUnion) string { return e.Delta.Text })
 		}
 	}
-	options := []option.RequestOption{option.WithHTTPClient(client), option.WithJSONSet("tools", ofOpenAI)}
+	options := []option.RequestOption{option.WithHTTPClient(client), option.WithMaxRetries(0)}
 	if os.Getenv("OPENAI_API_KEY") == "" {
 		options = append(options, option.WithAPIKey("none"), option.WithBaseURL(httptest.NewServer(http.HandlerFunc(script)).URL))
 	}
 	sdk := openai.NewClient(options...)
 	params := openai.ChatCompletionNewParams{Model: openai.ChatModelGPT5_4Mini,
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(instructions)}}
-	return func(ctx context.Context) error {
+	return func(ctx context.Context, _ *tool.Turn) error {
 		return show(sdk.Chat.Completions.NewStreaming(ctx, params), func(c openai.ChatCompletionChunk) (text string) {
 			for _, choice := range c.Choices {
 				text += choice.Delta.Content

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // script stands for a model behind Chat Completions. Each line of the user is a
@@ -17,9 +18,13 @@ func script(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	last := body.Messages[len(body.Messages)-1]
-	if last.Role == "user" {
-		arguments, _ := json.Marshal(object{"task": last.Content}) // texts only
+	n := len(body.Messages)
+	if n > 1 && strings.HasPrefix(body.Messages[n-1].Content, "<context>") { // behind results
+		n--
+	}
+	if last := body.Messages[n-1]; last.Role == "user" {
+		task, _, _ := strings.Cut(last.Content, "\n\n<context>")
+		arguments, _ := json.Marshal(object{"task": task}) // texts only
 		call := object{"name": "add_task", "arguments": string(arguments)}
 		id := fmt.Sprint("call_", len(body.Messages))
 		send(w, object{"tool_calls": []object{{"index": 0, "id": id, "type": "function", "function": call}}}, "tool_calls")

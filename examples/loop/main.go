@@ -1,12 +1,11 @@
-// Loop is an agent loop. A router, which is JSON, selects the next agent. The
-// agent's model fills in the fields that the agent may write. The loop ends
+// Loop is a loop of three agents. A router, which is JSON, says whose turn is next.
+// The agent's model fills in the fields that the agent may write. The loop ends
 // when no rule of the router matches. The model is scripted and makes one
 // mistake.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 
@@ -35,36 +34,14 @@ const rules = `{"rules": [
 	]}, "agent": "billing"}
 ]}`
 
-// Model answers a prompt with calls of the tools that it is offered.
-type Model func(agent, prompt string, tools ...*tool.Tool) state.ToolCallMessage
-
-// Run lets agents take turns until the router selects none.
-func Run(ctx context.Context, st *state.State, router *route.Router, model Model) error {
-	for step := 1; step <= 10; step++ {
-		agent, ok := router.Next(st)
-		if !ok {
-			return nil
-		}
-		me := st.As(agent)
-		update, err := tool.Updater(schema, agent)
-		if err != nil {
-			return err
-		}
-		answer := model(agent, me.Describe(), update)
-		turn := state.InferenceResult{Output: []state.Message{answer}}
-		results, err := tool.Run(ctx, me, []*tool.Tool{update}, answer.Calls())
-		if err != nil {
-			return err
-		}
-		for _, r := range results {
-			fmt.Printf("%d. %s: %s\n", step, agent, r.Message.Content().Text())
-			turn.ToolCalls = append(turn.ToolCalls, r.Message)
-		}
-		if err := me.History().Append(turn); err != nil {
-			return err
-		}
+// agents returns the agents of the loop, each with the tool that fills in its
+// fields.
+func agents(ask func(context.Context, *tool.Turn) error) map[string]tool.Agent {
+	agents := map[string]tool.Agent{}
+	for _, name := range []string{"triage", "manager", "billing"} {
+		agents[name] = tool.Agent{Ask: ask, Tools: []*tool.Tool{tool.Must(tool.Updater(schema, name))}}
 	}
-	return errors.New("no end after 10 steps")
+	return agents
 }
 
 func main() {
@@ -72,12 +49,17 @@ func main() {
 	check(state.Messages.Set(st, []state.Message{state.UserText("I want my 120 euros back!")}))
 	router, err := route.Parse(schema, []byte(rules))
 	check(err)
-	check(Run(context.Background(), st, router, script(
+	loop := &tool.Loop{Route: router.Next, Agents: agents(script(
 		`{"intent": "refund", "amount": "a hundred and twenty"}`,
 		`{"intent": "refund", "amount": 120}`,
 		`{"approval": "A good customer."}`,
 		`{"refunded": true}`,
-	)))
+	))}
+	_, err = loop.Run(context.Background(), st)
+	check(err)
+	for i, r := range st.History().All() {
+		fmt.Printf("%d. %s: %s\n", i+1, r.Agent, r.ToolCalls[0].Text())
+	}
 	fmt.Print(router.Explain(st))
 	for change, err := range st.Changes(1) {
 		check(err)
@@ -87,13 +69,14 @@ func main() {
 	}
 }
 
-// script returns a model that gives these answers, one for each call.
-func script(answers ...string) Model {
-	turn := 0
-	return func(_, _ string, tools ...*tool.Tool) state.ToolCallMessage {
-		turn++
-		id := fmt.Sprintf("call_%d", turn)
-		return state.ToolCalls(state.ToolCall{ID: id, Name: tools[0].Name(), Input: state.JSON(answers[turn-1])})
+// script returns a model that gives these answers, one for each request. A real
+// one is told turn.State().Describe() and the conversation.
+func script(answers ...state.JSON) func(context.Context, *tool.Turn) error {
+	n := 0
+	return func(ctx context.Context, turn *tool.Turn) error {
+		n++
+		call := state.ToolCall{ID: fmt.Sprintf("call_%d", n), Name: turn.Tools()[0].Name(), Input: answers[n-1]}
+		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}})
 	}
 }
 

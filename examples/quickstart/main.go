@@ -5,16 +5,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
 )
 
 // Document is a search result about the case.
@@ -68,14 +68,8 @@ func run(w io.Writer) error {
 	p.line("A support desk: four agents, one shared state, a scripted model.")
 	p.line("\nTHE CASE                 who works next is decided by a router that looks at the state alone")
 	p.line("  customer               My order #W2378156 has a dead keyboard. I want my money back.")
-	desk := &desk{st, theScript()}
-	for agent, why := next(st); agent != ""; agent, why = next(st) {
-		p.line("  router                 -> %s: %s", agent, why)
-		result, err := desk.turn(agent)
-		if err != nil {
-			return fmt.Errorf("%s: %w", agent, err)
-		}
-		p.turn(result)
+	if _, err := desk(theScript(), p.route).Run(context.Background(), st); err != nil {
+		return err
 	}
 	p.fields("billing", "general")
 	p.history()
@@ -101,47 +95,13 @@ func next(st *state.State) (agent, why string) {
 	return "", ""
 }
 
-// desk is the host. It holds the model and a handle with all rights.
-type desk struct {
-	st    *state.State
-	model *script
-}
-
-// turn asks an agent's model for one answer and runs the tools that it calls.
-func (d *desk) turn(agent string) (state.InferenceResult, error) {
-	me := d.st.As(agent) // reads, writes and signs with the agent's rights
-	prompt := []state.Message{state.SystemText("You are " + agent + ".")}
-	talk := state.Messages.Or(me, nil)
-	// What changes stands behind what stays, which the provider caches.
-	now := state.UserText("<context>\n" + me.Describe() + "</context>")
-	answer, err := d.model.complete(agent, prompt, append(slices.Clone(talk), now))
-	if err != nil {
-		return state.InferenceResult{}, err
+// desk returns the loop of the agents. The router says whose turn is next.
+func desk(model *script, router func(*state.State) (agent string, ok bool)) *tool.Loop {
+	agents := map[string]tool.Agent{}
+	for name, tools := range tools() {
+		agents[name] = tool.Agent{Ask: model.ask, Tools: tools}
 	}
-	result := state.InferenceResult{Agent: agent, Prompt: prompt, History: talk, Output: []state.Message{answer}}
-	if calls, ok := answer.(state.ToolCallMessage); ok {
-		if result.ToolCalls, err = d.callAll(me, calls.Calls()); err != nil {
-			return result, err
-		}
-	}
-	// The result and its cost are committed as one version.
-	return result, me.Update(func(tx *state.State) error {
-		return errors.Join(tx.History().Append(result), Cost.Set(tx, 0.002))
-	})
-}
-
-// callAll runs the calls of one step in parallel, each in its own branch, and
-// joins the branches in the order of the calls.
-func (d *desk) callAll(me *state.State, calls []state.ToolCall) ([]state.ToolResultMessage, error) {
-	results := make([]state.ToolResultMessage, len(calls))
-	branches := make([]*state.State, len(calls))
-	var wg sync.WaitGroup
-	for i, call := range calls {
-		branches[i] = me.WithCause(call.ID).Fork()
-		wg.Go(func() { results[i] = d.call(branches[i], call) })
-	}
-	wg.Wait()
-	return results, me.Join(branches...)
+	return &tool.Loop{Agents: agents, Route: router}
 }
 
 // page prints what happened. Everything that it writes to w goes through
@@ -149,6 +109,7 @@ func (d *desk) callAll(me *state.State, calls []state.ToolCall) ([]state.ToolRes
 type page struct {
 	w       io.Writer
 	st      *state.State
+	turns   int // that are printed
 	printed strings.Builder
 }
 
@@ -156,6 +117,20 @@ func (p *page) line(format string, args ...any) {
 	text := p.st.Redact(fmt.Sprintf(format, args...)) + "\n"
 	p.printed.WriteString(text)
 	io.WriteString(p.w, text)
+}
+
+// route prints the turn that has ended, and whose turn is next. By then, all calls
+// are made.
+func (p *page) route(st *state.State) (agent string, ok bool) {
+	for ; p.turns < st.History().Len(); p.turns++ {
+		r, _ := st.History().Last()
+		p.turn(r)
+	}
+	agent, why := next(st)
+	if agent != "" {
+		p.line("  router                 -> %s: %s", agent, why)
+	}
+	return agent, agent != ""
 }
 
 // turn prints one answer of a model and the results of its tool calls.
@@ -171,13 +146,13 @@ func (p *page) turn(r state.InferenceResult) {
 		switch {
 		case m.IsError():
 			p.line("  %-10s is refused  %s", "", m.Text())
-		case m.Text() != "ok":
+		case len(r.ToolCalls) == 1:
 			p.line("  %-10s reads       %s", "", m.Text())
 		}
 		who = ""
 	}
 	if n := len(r.ToolCalls); n > 1 {
-		p.line("  %-10s in parallel %d branches, joined in the order of the calls", "", n)
+		p.line("  %-10s at once     %d calls, whose results are written in their order", "", n)
 	}
 }
 
@@ -223,7 +198,9 @@ func (p *page) past() error {
 			return err
 		}
 		if c.Field == Documents.Name {
-			found = c.Version
+			if found == 0 {
+				found = c.Version
+			}
 			p.line("  version %-14d %s wrote %s for %s", c.Version, c.Agent, c.Field, c.Cause)
 		}
 	}

@@ -33,7 +33,7 @@ func TestOutputFitsOnOneScreen(t *testing.T) {
 func TestOutputHoldsNoSecret(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(&out))
-	require.Contains(t, out.String(), "refunded to [SECRET]")
+	require.Contains(t, out.String(), `"token":"[SECRET]"`)
 	require.Contains(t, out.String(), "token=[SECRET]")
 	for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)), hex.EncodeToString([]byte(secret))} {
 		require.NotContains(t, out.String(), form)

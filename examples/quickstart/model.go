@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
 )
 
 // script is a model with prepared answers. A real model is called over HTTP
@@ -24,7 +27,7 @@ type answer struct {
 func theScript() *script {
 	return &script{[]answer{
 		{"support", "order_id (string) is not set", state.ToolCalls(
-			call("c1", "set_fields", `{"order_id":"#W2378156","intent":"refund"}`))},
+			call("c1", "update_state", `{"order_id":"#W2378156","intent":"refund"}`))},
 		{"retriever", `order_id (string) = "#W2378156"`, state.ToolCalls(
 			call("c2", "search_orders", `{"order":"#W2378156"}`),
 			call("c3", "search_policies", `{"topic":"refunds"}`))},
@@ -35,6 +38,24 @@ func theScript() *script {
 		{"general", "access denied", state.AssistantText(
 			"I have refunded 129.90 USD to the card you paid with. I cannot see its number.")},
 	}}
+}
+
+// ask sends one request for an agent: what the state is, and the conversation.
+func (s *script) ask(ctx context.Context, turn *tool.Turn) error {
+	me := turn.State() // reads, writes and signs with the agent's rights
+	talk, err := turn.Prompt(ctx, state.Messages.Or(me, nil))
+	if err != nil {
+		return err
+	}
+	prompt := []state.Message{state.SystemText("You are " + me.Agent() + ".")}
+	// What changes stands behind what stays, which the provider caches.
+	now := state.UserText("<context>\n" + me.Describe() + "</context>")
+	answer, err := s.complete(me.Agent(), prompt, append(slices.Clone(talk), now))
+	if err != nil {
+		return err
+	}
+	result := state.InferenceResult{Prompt: prompt, History: talk, Output: []state.Message{answer}}
+	return errors.Join(turn.Said(ctx, result), Cost.Set(me, 0.002))
 }
 
 // complete answers a prompt and the conversation so far.
@@ -61,48 +82,36 @@ func call(id, name, input string) state.ToolCall {
 	return state.ToolCall{ID: id, Name: name, Input: state.JSON(input)}
 }
 
-// tools are the functions that the agents can call. Each gets a handle with the
-// rights of the agent that calls it.
-var tools = map[string]func(me *state.State, args map[string]any) (string, error){
-	"set_fields": func(me *state.State, args map[string]any) (string, error) {
-		return "ok", me.Patch(args)
-	},
-	"search_orders": func(me *state.State, _ map[string]any) (string, error) {
-		return "ok", Documents.Set(me, []Document{{"orders", "#W2378156: keyboard, 129.90 USD, delivered"}})
-	},
-	"search_policies": func(me *state.State, _ map[string]any) (string, error) {
-		return "ok", Documents.Set(me, []Document{{"policies", "defects are refunded within 30 days"}})
-	},
-	"refund": func(me *state.State, args map[string]any) (string, error) {
-		token, err := Token.Get(me)
-		if err != nil {
-			return "", err
-		}
-		// Like many responses of payment providers, this one repeats the token.
-		return "refunded to " + token, me.KV().Set(Refund.Name, args["amount"])
-	},
-	"read_field": func(me *state.State, args map[string]any) (string, error) {
-		value, err := state.GetAs[any](me, fmt.Sprint(args["name"]))
-		return fmt.Sprint(value), err
-	},
-}
-
-// call runs one call with the rights of me. An error becomes a result that the
-// model reads. The desk redacts results, because it knows secrets that the
-// agent may not read.
-func (d *desk) call(me *state.State, call state.ToolCall) state.ToolResultMessage {
-	tool, ok := tools[call.Name]
-	if !ok {
-		return state.ToolError(call, "no such tool")
+// tools are what the agents can call, with their own rights.
+func tools() map[string][]*tool.Tool {
+	type search struct {
+		Order string `json:"order,omitempty"`
+		Topic string `json:"topic,omitempty"`
 	}
-	var args map[string]any
-	err := call.Input.Decode(&args)
-	if err != nil {
-		return state.ToolError(call, err.Error())
+	find := func(name string, found Document) *tool.Tool {
+		return tool.Must(tool.New(name, "Search.",
+			func(context.Context, search) ([]Document, error) { return []Document{found}, nil },
+			tool.To(Documents, "")))
 	}
-	text, err := tool(me, args)
-	if err != nil {
-		return state.ToolError(call, d.st.Redact(err.Error()))
+	type refund struct {
+		Amount float64 `json:"amount"`
+		Token  string  `json:"token"`
 	}
-	return state.ToolResult(call, state.JSONText(d.st.Redact(text)))
+	type field struct {
+		Name string `json:"name"`
+	}
+	return map[string][]*tool.Tool{
+		"support": {tool.Must(tool.Updater(schema, "support"))},
+		"retriever": {
+			find("search_orders", Document{"orders", "#W2378156: keyboard, 129.90 USD, delivered"}),
+			find("search_policies", Document{"policies", "defects are refunded within 30 days"}),
+		},
+		// The token is injected. Like many responses of payment providers, this
+		// one repeats it.
+		"billing": {tool.Must(tool.New("refund", "Refund an amount.",
+			func(_ context.Context, in refund) (refund, error) { return in, nil },
+			tool.From(Token, "token"), tool.To(Refund, "amount")))},
+		"general": {tool.Must(tool.NewStateful("read_field", "Read a field.",
+			func(_ context.Context, me *state.State, in field) (any, error) { return state.GetAs[any](me, in.Name) }))},
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"slices"
 	"time"
 
 	"github.com/agentstate/state"
@@ -28,13 +27,18 @@ var (
 
 // Desk's surroundings: what a test replaces.
 type (
-	// Model returns what a model says next in a conversation.
-	Model interface {
-		Next(ctx context.Context, agent string, msgs []state.Message) (state.InferenceResult, error)
-	}
+	// Ask sends one request to a model, as that of tool.Agent.
+	Ask func(ctx context.Context, turn *tool.Turn) error
 	// Shop does something outside of the process, once for each key.
 	Shop func(ctx context.Context, name, key string, input any) (state.JSON, error)
 )
+
+// desk is the loop of the agent billing, which answers the customer.
+func desk(ask Ask, shop Shop) *tool.Loop {
+	return &tool.Loop{Agents: map[string]tool.Agent{
+		"billing": {Ask: ask, Tools: []*tool.Tool{refund(shop)}},
+	}}
+}
 
 // research looks up topics at once and notes what it finds, in their order.
 func research(st *state.State, topics []string, look func(i int) string) error {
@@ -50,51 +54,9 @@ func research(st *state.State, topics []string, look func(i int) string) error {
 	return errors.Join(err, st.Join(branches...))
 }
 
-// bill lets the agent billing answer the customer. commit stores each step
-// before the next one: which calls were wanted, and what they returned. key
-// names the conversation, so that a repeated refund is the same one.
-func bill(ctx context.Context, st *state.State, m Model, shop Shop, key string, commit func(context.Context) error) error {
-	me, tools := st.As("billing"), []*tool.Tool{refund(shop, key)}
-	for {
-		var said state.InferenceResult
-		err := again(ctx, func() (err error) {
-			now := state.UserText("<context>\n" + me.Describe() + "</context>") // behind what the provider caches
-			msgs := append(slices.Clone(state.Messages.Or(me, nil)), now)
-			said, err = m.Next(ctx, "billing", msgs)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if err := state.Messages.Set(me, said.Output); err != nil {
-			return err
-		}
-		calls, ok := said.Output[0].(state.ToolCallMessage)
-		if !ok {
-			return nil
-		}
-		if err := commit(ctx); err != nil {
-			return err
-		}
-		results, err := tool.Run(ctx, me, tools, calls.Calls())
-		if err != nil {
-			return err
-		}
-		for _, r := range results {
-			if err := state.Messages.Set(me, []state.Message{r.Message}); err != nil {
-				return err
-			}
-		}
-		if err := commit(ctx); err != nil {
-			return err
-		}
-	}
-}
-
 // refund is the tool with which billing refunds the order. The model does not
-// choose the order. The key is made of what the tool does, not of the id of the
-// call: after a crash, the model makes the call again with another id.
-func refund(shop Shop, key string) *tool.Tool {
+// choose the order.
+func refund(shop Shop) *tool.Tool {
 	type in struct {
 		Order  string  `json:"order"`
 		Amount float64 `json:"amount"`
@@ -102,12 +64,22 @@ func refund(shop Shop, key string) *tool.Tool {
 	return tool.Must(tool.New("refund", "Refund the order.",
 		func(ctx context.Context, in in) (float64, error) {
 			err := again(ctx, func() error {
-				_, err := shop(ctx, "refund", key+"/refund/"+in.Order, in)
+				_, err := shop(ctx, "refund", key(ctx), in)
 				return err
 			})
 			return in.Amount, err
 		},
 		tool.From(Order, "order"), tool.To(Refunded, "")))
+}
+
+// key names the call of a tool. It is the same if another process takes the run
+// over and makes the call again.
+func key(ctx context.Context) string {
+	call, _ := tool.CallOf(ctx)
+	if run, ok := workspace.FromContext(ctx); ok {
+		return run.ID() + "/" + call.ID
+	}
+	return call.ID
 }
 
 // again calls do until it succeeds, at most three times. If the answer to a
@@ -127,16 +99,9 @@ func again(ctx context.Context, do func() error) error {
 	}
 }
 
-// handle returns the function that handles the messages of a workspace.
-func handle(m Model, shop Shop) func(context.Context, *workspace.Run) error {
-	return func(ctx context.Context, run *workspace.Run) error {
-		return bill(ctx, run.State(), m, shop, run.ID(), run.Commit)
-	}
-}
-
 func main() {
 	ctx := context.Background()
-	w, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{Schema: Desk, Run: handle(parrot{}, print)})
+	w, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{Schema: Desk, Run: workspace.Loop(desk(parrot, print))})
 	check(err)
 	check(w.Update(ctx, "ann", func(w *workspace.Workspace) error {
 		st := w.State()
@@ -145,8 +110,9 @@ func main() {
 				return []string{"delivered on Monday", "refunds within 30 days"}[i]
 			}))
 	}))
-	_, err = w.Handle(ctx, "ann", workspace.Message{ID: "1", Content: state.UserText("The keyboard is broken.")})
+	out, err := w.Handle(ctx, "ann", workspace.Message{ID: "1", Content: state.UserText("The keyboard is broken.")})
 	check(err)
+	fmt.Println(out.Reply)
 	v, err := w.View(ctx, "ann")
 	check(err)
 	fmt.Println(Notes.Or(v.State(), nil), Refunded.Or(v.State(), 0))
@@ -154,14 +120,16 @@ func main() {
 }
 
 // parrot stands for a model. It refunds, then says so.
-type parrot struct{}
-
-func (parrot) Next(_ context.Context, _ string, msgs []state.Message) (state.InferenceResult, error) {
+func parrot(ctx context.Context, turn *tool.Turn) error {
+	msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+	if err != nil {
+		return err
+	}
 	var said state.Message = state.ToolCalls(state.ToolCall{ID: "call_1", Name: "refund", Input: `{"amount":129.9}`})
 	if _, ok := msgs[len(msgs)-1].(state.ToolResultMessage); ok {
 		said = state.AssistantText("Refunded.")
 	}
-	return state.InferenceResult{Output: []state.Message{said}}, nil
+	return turn.Said(ctx, state.InferenceResult{Output: []state.Message{said}})
 }
 
 // print stands for a shop.

@@ -46,18 +46,22 @@ func newDesk() *state.State {
 // open is a shop that is always open.
 func open(context.Context, string, string, any) (state.JSON, error) { return `{"ok":true}`, nil }
 
-// uncommitted is the commit of a state that nothing stores.
-func uncommitted(context.Context) error { return nil }
+// run lets the desk answer the customer.
+func run(t *testing.T, st *state.State, m *statetest.Model, shop Shop) string {
+	reply, err := desk(m.Ask, shop).Run(t.Context(), st)
+	require.NoError(t, err)
+	return reply
+}
 
 // 1. A model that answers by a script stands in for a provider. It fails the
 // test if Anthropic would refuse a request, and if a reply is left.
 func TestRefund(t *testing.T) {
 	st := newDesk()
 	m := statetest.NewModel(t, provider.Anthropic,
-		statetest.Call("refund", `{"amount":129.9}`).To("billing").Reads("#W1"),
+		statetest.Call("refund", `{"amount":129.9}`).To("billing").Reads("broken"),
 		statetest.Say("Refunded.").To("billing"),
 	)
-	require.NoError(t, bill(t.Context(), st, m, open, "1", uncommitted))
+	require.Equal(t, "Refunded.", run(t, st, m, open))
 	require.Equal(t, 129.9, Refunded.Or(st, 0))
 }
 
@@ -70,7 +74,7 @@ func TestAnOverloadedProviderIsAskedAgain(t *testing.T) {
 			statetest.Fail(io.ErrUnexpectedEOF),
 			statetest.Say("I need the number of your order."),
 		)
-		require.NoError(t, bill(t.Context(), newDesk(), m, open, "1", uncommitted))
+		run(t, newDesk(), m, open)
 		require.Len(t, m.Requests(), 3)
 	})
 }
@@ -88,8 +92,8 @@ func TestALostAnswerOfTheShop(t *testing.T) {
 			return `{"ok":true}`, nil
 		}
 		st := newDesk()
-		require.NoError(t, bill(t.Context(), st, m, lossy, "1", uncommitted))
-		require.Equal(t, map[string]int{"1/refund/#W1": 2}, keys)
+		run(t, st, m, lossy)
+		require.Equal(t, map[string]int{"call_1": 2}, keys)
 		require.Equal(t, 129.9, Refunded.Or(st, 0))
 	})
 }
@@ -101,7 +105,7 @@ func TestRefundSurvivesCrashes(t *testing.T) {
 	crash.Test{
 		Open: func(p *crash.Process) *workspace.Options {
 			m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
-			return &workspace.Options{Schema: Desk, Run: handle(m, p.Effect)}
+			return &workspace.Options{Schema: Desk, Run: workspace.Loop(desk(m.Ask, p.Effect))}
 		},
 		Setup:    func(w *workspace.Workspace) error { return Order.Set(w.State(), "#W1") },
 		Messages: []workspace.Message{{ID: "1", Content: state.UserText("The keyboard is broken.")}},
@@ -114,7 +118,7 @@ func TestRefundSurvivesCrashes(t *testing.T) {
 func TestVersionsResume(t *testing.T) {
 	crash.Resume(t, "testdata/workspaces/*/*.json", func(p *crash.Process) *workspace.Options {
 		m := p.Model(provider.OpenAI, statetest.Say("Done.").Times(-1))
-		return &workspace.Options{Schema: Desk, Run: handle(m, p.Effect)}
+		return &workspace.Options{Schema: Desk, Run: workspace.Loop(desk(m.Ask, p.Effect))}
 	}, workspace.Message{ID: "next", Content: state.UserText("And now?")})
 }
 
@@ -123,7 +127,7 @@ func TestWhatARefundLeaves(t *testing.T) {
 	st := newDesk()
 	m := statetest.NewModel(t, provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
 	before := st.Version()
-	require.NoError(t, bill(t.Context(), st, m, open, "1", uncommitted))
+	run(t, st, m, open)
 	statetest.Equal(t, 129.9, Refunded.Or(st, 0))
 	statetest.Golden(t, "refund.txt", statetest.Transcript(state.Messages.Or(st, nil)))
 	require.Contains(t, statetest.Journal(st, before, "refunded"), "billing set refunded call_1")
@@ -133,7 +137,7 @@ func TestWhatARefundLeaves(t *testing.T) {
 func TestTheModelIsNotToldTheCard(t *testing.T) {
 	st := newDesk()
 	m := statetest.NewModel(t, provider.OpenAI, statetest.Say("Which order?"))
-	require.NoError(t, bill(t.Context(), st, m, open, "1", uncommitted))
+	run(t, st, m, open)
 	statetest.NoLeak(t, st, "billing", m.Sent("billing"), st.As("billing").Describe())
 }
 

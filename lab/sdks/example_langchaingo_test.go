@@ -17,7 +17,7 @@ import (
 )
 
 // A model of langchaingo works on a State: the transport sends the conversation
-// and records the answers, and the turn makes the calls.
+// and records the answers, and the loop makes the calls.
 func Example_langchaingo() {
 	server := httptest.NewServer(http.HandlerFunc(refundingModel))
 	defer server.Close()
@@ -34,53 +34,26 @@ func Example_langchaingo() {
 	if err != nil {
 		panic(err)
 	}
-	answer := func(ctx context.Context, said string) (string, error) {
-		turn, err := tool.NewTurn(ctx, "billing", refund)
-		if err != nil {
-			return "", err
-		}
-		if err := turn.Hear(state.UserText(said)); err != nil {
-			return "", err
-		}
-		ctx = turn.Context(ctx) // the transport has the rights of the agent
-		for {
-			if _, err := turn.Run(ctx, turn.Pending()...); err != nil { // also what an earlier process has left
-				return "", err
-			}
-			out, err := llm.GenerateContent(ctx, []llms.MessageContent{
-				llms.TextParts(llms.ChatMessageTypeSystem, "You refund."),
-			}, llms.WithTools(functions(turn.Tools())))
-			if err != nil {
-				return "", err
-			}
-			if len(turn.Pending()) == 0 {
-				return out.Choices[0].Content, nil
-			}
-		}
+	ask := func(ctx context.Context, _ *tool.Turn) error { // the transport adds the conversation and the tools
+		_, err := llm.GenerateContent(ctx, []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeSystem, "You refund.")})
+		return err
 	}
+	loop := &tool.Loop{Agents: map[string]tool.Agent{"billing": {Ask: ask, Tools: []*tool.Tool{refund}}}}
 
-	fmt.Println(answer(state.NewContext(context.Background(), st), "Refund 30."))
+	fmt.Println(state.Messages.Set(st, []state.Message{state.UserText("Refund 30.")}))
+	fmt.Println(loop.Run(context.Background(), st))
 	for _, m := range state.Messages.Or(st, nil) {
 		fmt.Println(m)
 	}
 	fmt.Println(refunded.Or(st, 0))
 	// Output:
+	// <nil>
 	// Done. <nil>
 	// text "user": "Refund 30."
 	// tool_call "assistant": "refund" id "c1"
 	// tool_result "refund" id "c1": "30"
 	// text "assistant": "Done."
 	// 30
-}
-
-// functions are tools as langchaingo has them.
-func functions(tools []*tool.Tool) (list []llms.Tool) {
-	for _, t := range tools {
-		list = append(list, llms.Tool{Type: "function", Function: &llms.FunctionDefinition{
-			Name: t.Name(), Description: t.Description(), Parameters: t.Schema(),
-		}})
-	}
-	return list
 }
 
 // refundingModel calls the tool, and says "Done." when it has the result.

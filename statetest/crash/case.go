@@ -77,7 +77,7 @@ func (k *testCase) play(t *testing.T) error {
 		}
 	}
 	k.w.count(true)
-	err := k.deliverAll()
+	replies, err := k.deliverAll()
 	k.w.count(false)
 	v, viewErr := k.observer.View(ctx, user)
 	if viewErr != nil {
@@ -90,6 +90,7 @@ func (k *testCase) play(t *testing.T) error {
 	if k.end, err = endingOf(k.w, v, k.opts.Schema); err != nil {
 		return err
 	}
+	k.end.replies = replies
 	k.w.fail(checkEnd(k.w, v)...)
 	if k.c.Check != nil {
 		k.c.Check(t, v)
@@ -97,11 +98,12 @@ func (k *testCase) play(t *testing.T) error {
 	return nil
 }
 
-// deliverAll sends the messages, and then each once more.
-func (k *testCase) deliverAll() error {
+// deliverAll sends the messages, and then each once more. It returns their
+// replies.
+func (k *testCase) deliverAll() (replies []string, err error) {
 	for _, msg := range k.c.Messages {
 		if err := k.deliver(msg); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	return k.repeat(k.c.Messages)

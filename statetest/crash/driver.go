@@ -241,36 +241,38 @@ func (k *testCase) awaitStalled() {
 	synctest.Wait()
 }
 
-// repeat sends each message once more, which must change nothing.
-func (k *testCase) repeat(messages []workspace.Message) error {
+// repeat sends each message once more, which must change nothing. It returns
+// their replies.
+func (k *testCase) repeat(messages []workspace.Message) (replies []string, err error) {
 	k.w.count(false)
 	p, err := k.process()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := k.call(p, func() { _ = p.manager.Wait(p.ctx) }); err != nil {
-		return err
+		return nil, err
 	}
 	before, err := k.observer.Summary(p.ctx, user)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	made := len(k.w.effects)
 	for _, msg := range messages {
 		var out workspace.Outcome
 		var failed error
 		if _, err := k.call(p, func() { out, failed = p.manager.Handle(p.ctx, user, msg) }); err != nil {
-			return err
+			return nil, err
 		}
+		replies = append(replies, out.Reply)
 		if out.Status != workspace.StatusDuplicate {
-			return fmt.Errorf("message %q, sent again in the end, is %s, want duplicate: %v", msg.ID, out.Status, failed)
+			return nil, fmt.Errorf("message %q, sent again in the end, is %s, want duplicate: %v", msg.ID, out.Status, failed)
 		}
 	}
 	after, err := k.observer.Summary(p.ctx, user)
 	if err == nil && (after.Version != before.Version || len(k.w.effects) != made) {
 		err = fmt.Errorf("a message that is sent again in the end changes something")
 	}
-	return err
+	return replies, err
 }
 
 // leave is how long goroutines have, in the time of the bubble, to end after

@@ -22,6 +22,10 @@ type ending struct {
 	users   []string // the user's messages in the conversation
 	length  int      // of the conversation
 	state   *state.State
+
+	replies  []string // of the messages
+	requests []request
+	said     []string // the conversation, if there are requests
 }
 
 // endingOf returns what is left at the end of a case.
@@ -39,6 +43,9 @@ func endingOf(w *world, v *workspace.View, schema *state.Schema) (*ending, error
 	}
 	msgs := state.Messages.Or(st, nil)
 	e.length = len(msgs)
+	if e.requests = askedOf(w); len(e.requests) > 0 {
+		e.said = conversationOf(w, msgs)
+	}
 	for _, m := range msgs {
 		if m.Role() == "user" {
 			e.users = append(e.users, string(m.Raw()))
@@ -85,7 +92,18 @@ func checkEndConversation(w *world, v *workspace.View) []string {
 // compareEnds returns how an ending differs from that of the undisturbed case.
 func compareEnds(want, got *ending, ignore []string) []string {
 	findings := compareEffects(want.effects, got.effects)
-	return append(findings, compareFields(want.fields, got.fields, ignore)...)
+	findings = append(findings, compareFields(want.fields, got.fields, ignore)...)
+	return append(findings, compareReplies(want.replies, got.replies)...)
+}
+
+// compareReplies compares what the senders of the messages are told.
+func compareReplies(want, got []string) []string {
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			return []string{fmt.Sprintf("message %d has another reply than in the undisturbed case:\n      - %q\n      + %q", i+1, want[i], got[i])}
+		}
+	}
+	return nil
 }
 
 func compareFields(want, got map[string]state.JSON, ignore []string) []string {
@@ -109,13 +127,16 @@ func compareUsers(want, got *ending, keep int) []string {
 	if slices.Equal(want.users, got.users) {
 		return nil
 	}
-	trimmed := keep > 0 && got.length > keep/2
-	if n := len(want.users) - len(got.users); trimmed && n > 0 && slices.Equal(want.users[n:], got.users) {
+	if n := len(want.users) - len(got.users); mayBeTrimmed(got, keep) && n > 0 && slices.Equal(want.users[n:], got.users) {
 		return nil
 	}
 	return []string{fmt.Sprintf("the conversation has the messages of the user\n      + %s\n    want each once\n      - %s",
 		strings.Join(got.users, "\n      + "), strings.Join(want.users, "\n      - "))}
 }
+
+// mayBeTrimmed reports whether the conversation is so long that some of it may
+// be gone.
+func mayBeTrimmed(e *ending, keep int) bool { return keep > 0 && e.length > keep/2 }
 
 // what an effect does.
 type what struct {

@@ -54,7 +54,7 @@ func (noService) Temporary() bool { return true }
 // before. Calls that a takeover has answered with an error are made again, with
 // new ids.
 func (p *Process) Model(f *provider.Format, replies ...statetest.Reply) *statetest.Model {
-	c := &kit.Case{Report: p.w, Secrets: p.w.secrets, Gate: func(ctx context.Context, ask func()) error {
+	c := &kit.Case{Report: p.w, Secrets: p.w.secrets, Asked: p.w.noteRequest, Gate: func(ctx context.Context, ask func()) error {
 		_, err := pass(ctx, p, place{kindModel, "model"}, func(point) (struct{}, error) {
 			ask()
 			return struct{}{}, nil

@@ -19,8 +19,11 @@ import (
 //
 // Each case requires that all messages are handled, that the effects and fields
 // are those of the undisturbed case, that each message of the user is in the
-// conversation once, that the provider accepts the conversation and each
-// request, and that no goroutine is left. A fault in a process that lives may
+// conversation once, that its sender gets the same reply, that the provider
+// accepts the conversation and each request, and that no goroutine is left. What
+// a loop of package tool asks has to be what it asks undisturbed: a request comes
+// again only if its answer was not committed, and none comes after the last word.
+// A fault in a process that lives may
 // let a run fail that has made no effect. The message is sent again then, and
 // the effects and fields of the case are not compared.
 //
@@ -184,6 +187,12 @@ func (r *testRun) judge(k *testCase, faults int) {
 	}
 	k.w.fail(compareEnds(r.want, k.end, r.Ignore)...)
 	k.w.fail(compareUsers(r.want, k.end, k.opts.Messages)...)
+	if len(r.Ignore) == 0 { // else prompts may tell what differs
+		k.w.fail(compareRequests(r.want.requests, k.end.requests, faults)...)
+	}
+	if r.want.said != nil && !mayBeTrimmed(k.end, k.opts.Messages) {
+		k.w.fail(compareConversations(r.want.said, k.end.said)...)
+	}
 	k.w.secrets.Add(r.want.state)
 }
 

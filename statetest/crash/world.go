@@ -31,6 +31,8 @@ type world struct {
 	stores   []*store.Memory
 	effects  []effect
 	byKey    map[[2]string]effect // the first with a name and a key
+	requests []request            // of turns
+	runs     map[string]bool      // the ids of their runs
 	timeline []event
 	findings []string
 }
@@ -43,7 +45,7 @@ type sharedScript struct {
 
 func newWorld(plan []planned) *world {
 	return &world{
-		db: store.NewMemory(), plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, secrets: kit.NewSecrets(),
+		db: store.NewMemory(), plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, runs: map[string]bool{}, secrets: kit.NewSecrets(),
 	}
 }
 

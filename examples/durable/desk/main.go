@@ -125,9 +125,7 @@ func (d *desk) completed(_ context.Context, run *workspace.Run, err error) {
 		say(run.UserID(), "[failed: %s]", run.Redact(err.Error()))
 		return
 	}
-	for _, m := range state.ListItems(run.State(), state.Messages, -1) {
-		say(run.UserID(), "%s", run.Redact(text(m)))
-	}
+	say(run.UserID(), "%s", run.Redact(run.Reply()))
 }
 
 func (d *desk) command(ctx context.Context, command, user string) error {

@@ -4,49 +4,27 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
-// answer handles a message: it asks the model and makes the calls that the
-// model wants, until the model answers with text. Calls are stored before they
-// are made, so that the run that continues after a crash knows which calls were
-// not completed.
+// answer handles a message: the model is asked, and its calls are made, until it
+// answers with text. The loop stores calls before they are made, so that the run
+// that continues after a crash makes those that were not completed.
 func (s *shop) answer(ctx context.Context, run *workspace.Run) error {
-	st := run.State().As("desk")
-	tools := append(s.tools(), run.Memory().Tools()...)
-	for {
-		history, err := state.Messages.Get(st)
-		if err != nil {
-			return err
-		}
-		next := model(history)
-		if err := state.Messages.Set(st, []state.Message{next}); err != nil {
-			return err
-		}
-		calls, ok := next.(state.ToolCallMessage)
-		if !ok {
-			return nil // Handle commits
-		}
-		if err := run.Commit(ctx); err != nil {
-			return err
-		}
-		results, err := tool.Run(ctx, st, tools, calls.Calls())
-		if err != nil {
-			return err
-		}
-		for _, r := range results {
-			if err := state.Messages.Set(st, []state.Message{r.Message}); err != nil {
-				return err
-			}
-		}
-		if err := run.Commit(ctx); err != nil {
-			return err
-		}
+	desk := tool.Agent{Ask: ask, Tools: append(s.tools(), run.Memory().Tools()...)}
+	return workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"desk": desk}})(ctx, run)
+}
+
+// ask asks the model for its next message.
+func ask(ctx context.Context, turn *tool.Turn) error {
+	prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+	if err != nil {
+		return err
 	}
+	return turn.Said(ctx, state.InferenceResult{Output: []state.Message{model(prompt)}})
 }
 
 // intents are the requests that the model understands.
@@ -73,12 +51,6 @@ func model(history []state.Message) state.Message {
 			}
 		}
 	case state.ToolResultMessage:
-		call, ok := history[len(history)-2].(state.ToolCallMessage)
-		if ok && m.IsError() && strings.Contains(m.Text(), "was not completed") {
-			again := call.Calls()[0]
-			again.ID = id
-			return state.ToolCalls(again)
-		}
 		if m.IsError() { // its text is written for a model, and not for a customer
 			return state.AssistantText("I could not do that. Which order is it about, such as #W1?")
 		}

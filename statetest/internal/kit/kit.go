@@ -36,6 +36,10 @@ type Case struct {
 	// Gate stands between the agent and the model. It calls ask if the request
 	// reaches the model.
 	Gate func(ctx context.Context, ask func()) error
+
+	// Asked is told of each request that reaches the model: of its agent, and
+	// of its messages as texts in which calls have no ids.
+	Asked func(ctx context.Context, agent string, messages []string)
 }
 
 // Again returns the command that runs a test again.

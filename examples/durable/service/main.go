@@ -1,0 +1,151 @@
+// Service is a support desk behind HTTP. Any number of its processes may share a
+// SQLite file: kill one in the middle of an answer, and another one goes on.
+//
+//	go run ./service -db desk.db
+//	curl -N 127.0.0.1:8080/users/ann/events
+//	curl -d id=1 -d 'text=Refund my order W1.' 127.0.0.1:8080/users/ann/messages
+//	curl -d by=eve 127.0.0.1:8080/users/ann/approvals/call_1
+//	curl 127.0.0.1:8080/users/ann
+//
+// The model is that of OpenAI if OPENAI_API_KEY is set, or that of a server with
+// the same API if OPENAI_BASE_URL is set as well. Otherwise it is scripted.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/wire"
+	"github.com/agentstate/state/workspace"
+)
+
+const request = `{"model":"gpt-5.4-mini","stream":true,"messages":[{"role":"system","content":"You are a support desk. Be brief."}]}`
+
+var refunds = &state.Field[map[string]float64]{Name: "refunds", Description: "By order, in euros.", Handler: state.MergeMap[map[string]float64]()}
+
+type order struct {
+	Order  string  `json:"order"`
+	Amount float64 `json:"amount"`
+}
+
+// bank refunds an order, once for each key.
+type bank func(ctx context.Context, key string, in order) error
+
+// tool returns a tool that waits for a person if it is about much.
+func (b bank) tool() *tool.Tool {
+	return tool.Must(tool.New("refund", "Refund an order.", func(ctx context.Context, in order) (map[string]float64, error) {
+		run, _ := workspace.FromContext(ctx)
+		call, _ := tool.CallOf(ctx)
+		return map[string]float64{in.Order: in.Amount}, b(ctx, run.ID()+"/"+call.ID, in)
+	}, tool.To(refunds, ""), tool.NeedsApproval(func(_ context.Context, in order) (string, bool) {
+		return fmt.Sprintf("%v euros are much", in.Amount), in.Amount > 100
+	})))
+}
+
+// model sends one request. Package wire completes it with the conversation and the
+// tools, records the answer, and tells those who watch.
+func model(client *http.Client, url string) func(context.Context, *tool.Turn) error {
+	return func(ctx context.Context, _ *tool.Turn) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/chat/completions", strings.NewReader(request))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Authorization", "Bearer "+os.Getenv("OPENAI_API_KEY"))
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if _, err = io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode != http.StatusOK {
+			err = errors.New("the model answers with " + resp.Status)
+		}
+		return err
+	}
+}
+
+// routes handles requests. Who may see which user is for a program to say.
+func routes(m *workspace.Manager) {
+	http.HandleFunc("POST /users/{id}/messages", func(w http.ResponseWriter, r *http.Request) {
+		msg := workspace.Message{ID: r.FormValue("id"), Content: state.UserText(r.FormValue("text"))}
+		answer{w}.send(m.Submit(r.Context(), r.PathValue("id"), msg))
+	})
+	http.HandleFunc("POST /users/{id}/approvals/{call}", func(w http.ResponseWriter, r *http.Request) {
+		msg := workspace.Message{Approve: []string{r.PathValue("call")}, Agent: r.FormValue("by")}
+		answer{w}.send(m.Submit(r.Context(), r.PathValue("id"), msg))
+	})
+	http.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) {
+		answer{w}.send(m.View(r.Context(), r.PathValue("id")))
+	})
+	http.HandleFunc("GET /users/{id}/events", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for e, err := range m.Watch(r.Context(), r.PathValue("id")) {
+			data, _ := json.Marshal(e)
+			if _, failed := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Kind, data); err != nil || failed != nil {
+				return // the client takes a view, and watches again
+			}
+			_ = http.NewResponseController(w).Flush()
+		}
+	})
+}
+
+type answer struct{ http.ResponseWriter }
+
+func (a answer) send(v any, err error) {
+	switch {
+	case err == nil:
+		_ = json.NewEncoder(a).Encode(v)
+	case errors.Is(err, workspace.ErrNotSuspended):
+		http.Error(a, err.Error(), http.StatusConflict)
+	default:
+		http.Error(a, err.Error(), http.StatusServiceUnavailable) // the message may be sent again, with its id
+	}
+}
+
+// options are those of the workspaces: one agent, with one tool.
+func options(client *http.Client, b bank) *workspace.Options {
+	desk := tool.Agent{Ask: model(client, modelURL()), Tools: []*tool.Tool{b.tool()}}
+	return &workspace.Options{
+		Schema: state.MustSchema(refunds),
+		Run:    workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"": desk}}),
+	}
+}
+
+func main() {
+	addr := flag.String("addr", "127.0.0.1:8080", "the `address` to listen on")
+	file := flag.String("db", "desk.db", "the SQLite `file`")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	db, err := sqlitestore.Open(context.Background(), *file, nil)
+	check(err)
+	m, err := workspace.Open(context.Background(), db, options(&http.Client{Transport: &wire.Transport{Converse: true}}, printed))
+	check(err)
+	routes(m)
+	srv := &http.Server{Addr: *addr, BaseContext: func(net.Listener) context.Context { return ctx }}
+	go func() { check(srv.ListenAndServe()) }()
+	<-ctx.Done() // the streams of events end as well
+	stop()       // the next signal ends the process at once
+	deadline, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	check(errors.Join(m.Shutdown(deadline), srv.Shutdown(deadline), db.Close())) // other processes go on
+}
+
+func check(err error) {
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		log.Fatal(err)
+	}
+}
