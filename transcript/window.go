@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/runctx"
 )
 
 // Window decides what of a conversation a model is shown. It does nothing until
@@ -58,7 +59,14 @@ type Window struct {
 type Past struct {
 	Summary  string          // that stood for what was before, "" if there is none
 	Messages []state.Message // that were shown, and are no longer
+
+	shown []state.Message
 }
+
+// Shown returns the beginning of what the model was shown, to the end of what the
+// summary stands for. A request with these messages and an instruction behind them
+// begins like the one before, and hits the provider's cache.
+func (p Past) Shown() []state.Message { return slices.Clone(p.shown) }
 
 // ErrWindow is returned if a conversation cannot be brought within a [Window].
 var ErrWindow = errors.New("transcript: the request does not fit its window")
@@ -90,6 +98,11 @@ func (w *Window) Messages(ctx context.Context, st *state.State, extra int) ([]st
 		return nil, err
 	}
 	size := w.measure(s, extra)
+	run := runctx.RunOf(ctx)
+	if size.total > w.Max && size.total <= w.Max+w.keep() && w.Summarize != nil && run != nil && run.Window() == w {
+		run.DeferWindow(st.Agent(), extra)
+		return s.messages(), nil
+	}
 	var problem error
 	for size.total > w.Max && problem == nil { // again, if a new summary is long
 		if size.room(w.keep()) <= 0 {
@@ -222,6 +235,8 @@ func (w *Window) next(s *sight, z size) (*sight, Past) {
 			past.Messages = append(past.Messages, m)
 		}
 	}
+	past.shown = s.messages()
+	past.shown = past.shown[:len(past.shown)-(len(s.shown)-begin)]
 	moved := s.from(begin, kept)
 	moved.place.Scale = z.scale
 	return moved, past

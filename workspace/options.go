@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -107,10 +108,20 @@ type Options struct {
 	DeadLetters int
 
 	// Messages is the number of messages of the conversation that a finished
-	// run keeps, as transcript.KeepLast does (default 50). Results is the
+	// run keeps, as transcript.KeepLast does (default 50; with a Window, 10 000). Of
+	// messages with more than 12 MiB, it keeps at most 6 MiB. Results is the
 	// number of results of the history that it keeps (default 50). A negative
 	// number keeps all.
 	Messages, Results int
+
+	// Window decides what of the conversation models are shown: package wire
+	// applies it within runs, unless its Transport has one, and so does a call of
+	// its method Messages with the context of a run (default: none). Summaries
+	// that are due are made after a run has ended and its sender has the reply,
+	// and take no turn: a message that comes meanwhile is handled with what was
+	// shown before. A run waits for one only if a request would have more than
+	// Max+Keep tokens.
+	Window *transcript.Window
 
 	// History is the number of bytes of records that compaction keeps for
 	// [Manager.Records], ViewAt, Diff and Revert, the newest ones (default 256
@@ -155,6 +166,9 @@ const maxHistory = 1 << 30
 
 // complete sets the defaults and checks the options.
 func (o *Options) complete() error {
+	if o.Window != nil && o.Messages == 0 {
+		o.Messages = 10_000
+	}
 	for _, d := range []struct {
 		n     *int
 		value int
