@@ -134,7 +134,7 @@ func TestLoad(t *testing.T) {
 		}
 		return fault{}
 	}
-	transport := &wire.Transport{Converse: true, Window: &transcript.Window{Max: 20, Tokens: func(state.Message) int { return 1 }}, Base: unpooled(t)}
+	transport := &wire.Transport{Converse: true, Window: &transcript.Window{Max: 2000, Tokens: func(state.Message) int { return 100 }}, Base: unpooled(t)}
 	var wg sync.WaitGroup
 	states := make([]*state.State, users)
 	var answered, failed, left [users]int
