@@ -355,6 +355,10 @@ func (c *commits) Describe(*state.State) string { return "" }
 
 func (c *commits) CacheKey() string { return "" }
 
+func (c *commits) Window() any { return nil }
+
+func (c *commits) DeferWindow(string, int) {}
+
 func (c *commits) RestartText() { c.text = "" }
 
 func (c *commits) Decided() []state.ToolCall { return c.decided }

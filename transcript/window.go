@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/runctx"
 )
 
 // Window decides what of a conversation a model is shown. It does nothing until
@@ -90,6 +91,11 @@ func (w *Window) Messages(ctx context.Context, st *state.State, extra int) ([]st
 		return nil, err
 	}
 	size := w.measure(s, extra)
+	run := runctx.RunOf(ctx)
+	if size.total > w.Max && size.total <= w.Max+w.keep() && w.Summarize != nil && run != nil && run.Window() == w {
+		run.DeferWindow(st.Agent(), extra)
+		return s.messages(), nil
+	}
 	var problem error
 	for size.total > w.Max && problem == nil { // again, if a new summary is long
 		if size.room(w.keep()) <= 0 {

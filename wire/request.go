@@ -145,8 +145,12 @@ func readSettings(request provider.Request) sent {
 // conversation returns what the model is shown of the conversation. extra is the
 // number of tokens that the request has besides.
 func (t *Transport) conversation(ctx context.Context, st *state.State, extra int) ([]state.Message, error) {
-	if t.Window != nil {
-		return t.Window.Messages(ctx, st, extra)
+	window := t.Window
+	if run := runctx.RunOf(ctx); window == nil && run != nil {
+		window, _ = run.Window().(*transcript.Window)
+	}
+	if window != nil {
+		return window.Messages(ctx, st, extra)
 	}
 	conversation, err := state.Messages.Get(st)
 	if errors.Is(err, state.ErrNotFound) {

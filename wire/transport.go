@@ -39,8 +39,8 @@ type Transport struct {
 	// conversation) is sent as without Converse, and its answer is appended.
 	Converse bool
 
-	// Window decides what of the conversation Converse sends (default: all of
-	// it). What the request has besides is counted by its bytes, four for a token.
+	// Window decides what of the conversation Converse sends (default: the
+	// Window of the workspace in whose run the request is made, or all). What the request has besides is counted by its bytes, four for a token.
 	// A conversation that does not fit is [transcript.ErrWindow], and the request
 	// is not sent.
 	Window *transcript.Window

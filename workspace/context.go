@@ -2,8 +2,6 @@ package workspace
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 
 	"github.com/agentstate/state/internal/runctx"
 )
@@ -43,13 +41,6 @@ func NewContext(ctx context.Context, r *Run) context.Context {
 		ctx = runctx.NewContext(ctx, turnRun{r})
 	}
 	return context.WithValue(ctx, contextKey{}, r)
-}
-
-// cacheKey returns the key under which a provider caches the conversation of a
-// user. It does not tell the user's id.
-func (m *Manager) cacheKey(user string) string {
-	sum := sha256.Sum256([]byte(m.cacheSalt + user))
-	return hex.EncodeToString(sum[:16])
 }
 
 // FromContext returns the run that ctx carries, if any. The contexts of

@@ -32,6 +32,7 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 		switch {
 		case err == nil:
 			out.Status = StatusDone
+			m.moveWindows(run)
 			return next, out, nil
 		case !run.leaseValid():
 			return nil, out, m.leaveRun(run, err)

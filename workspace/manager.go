@@ -32,6 +32,7 @@ type Manager struct {
 	slots         *slots
 	tidying       *tidying
 	holder        *holder
+	windowMoves   windowMoves
 	feeds         *feeds
 	cacheSalt     string            // of the keys of providers' caches
 	leftCode      []<-chan struct{} // each is closed when code that was left behind ends

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -112,6 +113,15 @@ type Options struct {
 	// number keeps all.
 	Messages, Results int
 
+	// Window decides what of the conversation models are shown: package wire
+	// applies it within runs, unless its Transport has one, and so does a call of
+	// its method Messages with the context of a run (default: none). Summaries
+	// that are due are made after a run has ended and its sender has the reply,
+	// and take no turn: a message that comes meanwhile is handled with what was
+	// shown before. A run waits for one only if a request would have more than
+	// Max+Keep tokens. With a Window, the default of Messages is 10 000.
+	Window *transcript.Window
+
 	// History is the number of bytes of records that compaction keeps for
 	// [Manager.Records], ViewAt, Diff and Revert, the newest ones (default 256
 	// KiB, at most 1 GiB). It also keeps the content before them: a workspace
@@ -155,6 +165,9 @@ const maxHistory = 1 << 30
 
 // complete sets the defaults and checks the options.
 func (o *Options) complete() error {
+	if o.Window != nil && o.Messages == 0 {
+		o.Messages = 10_000
+	}
 	for _, d := range []struct {
 		n     *int
 		value int

@@ -38,6 +38,7 @@ type Run struct {
 	op      runOperation
 	results reportedResults
 	live    liveText
+	windows dueWindows
 	retried error // with which its function has asked for another attempt
 
 	parent context.Context // the context that ctx is made of

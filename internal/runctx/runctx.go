@@ -32,6 +32,11 @@ type Run interface {
 	// CacheKey returns a name for the conversation, by which a provider finds what
 	// it has cached of it. Nobody can learn the user from it.
 	CacheKey() string
+	// Window returns the *transcript.Window of the workspace, which may be nil.
+	// DeferWindow notes that the window of an agent is to be moved after the run.
+	// extra is the number of tokens that a request has besides the conversation.
+	Window() any
+	DeferWindow(agent string, extra int)
 	// Decided returns the calls that the message of the run has answered, approved
 	// or refused.
 	Decided() []state.ToolCall

@@ -1,0 +1,113 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+// windowed opens a Manager whose runs reply what their model would be shown.
+func windowed(t *testing.T, db store.Store, summarize func(context.Context, transcript.Past) (string, error)) *workspace.Manager {
+	window := &transcript.Window{Max: 4, Keep: 3, Tokens: func(state.Message) int { return 1 }, Summarize: summarize}
+	m, err := workspace.Open(t.Context(), db, &workspace.Options{Window: window, Run: func(ctx context.Context, run *workspace.Run) error {
+		msgs, err := window.Messages(ctx, run.State().As("bot"), 0)
+		if err != nil {
+			return err
+		}
+		var shown []string
+		for _, m := range msgs {
+			text := m.(state.TextMessage).Text()
+			shown = append(shown, text[strings.LastIndex(strings.TrimSuffix(text, "\n</summary>"), "\n")+1:])
+		}
+		run.SetReply(strings.ReplaceAll(strings.Join(shown, " "), "\n</summary>", ""))
+		return nil
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+func say(t *testing.T, m *workspace.Manager, text string) string {
+	t.Helper()
+	out, err := m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText(text)})
+	require.NoError(t, err)
+	return out.Reply
+}
+
+// A summary is made after the run. Its sender has the reply, and others are
+// handled, before it is there.
+func TestSummariesAreMadeAfterRuns(t *testing.T) {
+	began, finish := make(chan bool), make(chan bool)
+	var made atomic.Int64
+	m := windowed(t, store.NewMemory(), func(_ context.Context, p transcript.Past) (string, error) {
+		began <- true
+		<-finish
+		return fmt.Sprintf("s%d", made.Add(int64(len(p.Messages)))), nil
+	})
+	for i, want := range []string{"1", "1 2", "1 2 3", "1 2 3 4"} {
+		require.Equal(t, want, say(t, m, fmt.Sprint(i+1)))
+	}
+	require.Equal(t, "1 2 3 4 5", say(t, m, "5"))
+	<-began
+	require.Equal(t, "1 2 3 4 5 6", say(t, m, "6"))
+	finish <- true
+	require.Eventually(t, func() bool {
+		v, err := m.View(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, 6, state.ListLen(v.State(), state.Messages))
+		export, err := m.Export(t.Context(), "ann")
+		require.NoError(t, err)
+		return strings.Contains(string(export), `"s2"`)
+	}, 5*time.Second, time.Millisecond)
+	require.Equal(t, "s2 3 4 5 6 7", say(t, m, "7"))
+	<-began
+	finish <- true
+}
+
+// A Manager that is closed leaves the summary to the next one.
+func TestSummariesOfAManagerThatIsClosed(t *testing.T) {
+	db, began := store.NewMemory(), make(chan bool)
+	m := windowed(t, db, func(ctx context.Context, _ transcript.Past) (string, error) {
+		close(began)
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	})
+	for i := range 5 {
+		say(t, m, fmt.Sprint(i+1))
+	}
+	<-began
+	require.NoError(t, m.Close())
+	m = windowed(t, db, func(context.Context, transcript.Past) (string, error) { return "again", nil })
+	require.Equal(t, "1 2 3 4 5 6", say(t, m, "6"))
+	require.Eventually(t, func() bool { return strings.HasPrefix(say(t, m, "more"), "again") }, 5*time.Second, 10*time.Millisecond)
+}
+
+// A run waits for the summary only if the request would be too long without.
+func TestSummariesThatARunNeeds(t *testing.T) {
+	broken, fails := errors.New("overloaded"), true
+	m := windowed(t, store.NewMemory(), func(context.Context, transcript.Past) (string, error) {
+		if fails {
+			return "", broken
+		}
+		return "s", nil
+	})
+	for i := range 7 {
+		say(t, m, fmt.Sprint(i+1))
+	}
+	require.NoError(t, m.Wait(t.Context()))
+	_, err := m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("8")})
+	require.ErrorIs(t, err, transcript.ErrWindow)
+	fails = false
+	require.Equal(t, "s 6 7 9", say(t, m, "9"))
+}
