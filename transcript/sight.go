@@ -187,7 +187,7 @@ func (s *sight) messages() []state.Message {
 	for system < len(s.shown) && origin.IsSystem(s.shown[system]) {
 		system++
 	}
-	return slices.Insert(s.shown, system, summary)
+	return slices.Insert(slices.Clip(s.shown), system, summary)
 }
 
 // summaryMessage returns what stands for the messages that are not shown, nil if

@@ -59,7 +59,14 @@ type Window struct {
 type Past struct {
 	Summary  string          // that stood for what was before, "" if there is none
 	Messages []state.Message // that were shown, and are no longer
+
+	shown []state.Message
 }
+
+// Shown returns the beginning of what the model was shown, to the end of what the
+// summary stands for. A request with these messages and an instruction behind them
+// begins like the one before, and hits the provider's cache.
+func (p Past) Shown() []state.Message { return slices.Clone(p.shown) }
 
 // ErrWindow is returned if a conversation cannot be brought within a [Window].
 var ErrWindow = errors.New("transcript: the request does not fit its window")
@@ -228,6 +235,8 @@ func (w *Window) next(s *sight, z size) (*sight, Past) {
 			past.Messages = append(past.Messages, m)
 		}
 	}
+	past.shown = s.messages()
+	past.shown = past.shown[:len(past.shown)-(len(s.shown)-begin)]
 	moved := s.from(begin, kept)
 	moved.place.Scale = z.scale
 	return moved, past

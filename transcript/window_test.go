@@ -193,7 +193,7 @@ func TestWindowsOfAgents(t *testing.T) {
 func TestSummaries(t *testing.T) {
 	var pasts []string
 	w := &transcript.Window{Max: 6, Keep: 4, Tokens: countOne, Summarize: func(_ context.Context, p transcript.Past) (string, error) {
-		pasts = append(pasts, p.Summary+": "+texts(p.Messages))
+		pasts = append(pasts, p.Summary+": "+texts(p.Messages)+" | "+texts(p.Shown()))
 		return fmt.Sprintf(" s%d\n", len(pasts)), nil
 	}}
 	st := state.New(nil)
@@ -203,7 +203,7 @@ func TestSummaries(t *testing.T) {
 	require.Equal(t, "be kind (s1) q3 a3", shown(t, w, st))
 	talk(t, st, 4, 5)
 	require.Equal(t, "be kind (s2) q5 a5", shown(t, w, st))
-	require.Equal(t, []string{": q1 a1 q2 a2", "s1: q3 a3 q4 a4"}, pasts)
+	require.Equal(t, []string{": q1 a1 q2 a2 | be kind q1 a1 q2 a2", "s1: q3 a3 q4 a4 | be kind (s1) q3 a3 q4 a4"}, pasts)
 	msgs, err := w.Messages(t.Context(), st, 0)
 	require.NoError(t, err)
 	require.Equal(t, "user", msgs[1].Role())
