@@ -108,7 +108,8 @@ type Options struct {
 	DeadLetters int
 
 	// Messages is the number of messages of the conversation that a finished
-	// run keeps, as transcript.KeepLast does (default 50). Results is the
+	// run keeps, as transcript.KeepLast does (default 50; with a Window, 10 000). Of
+	// messages with more than 12 MiB, it keeps at most 6 MiB. Results is the
 	// number of results of the history that it keeps (default 50). A negative
 	// number keeps all.
 	Messages, Results int
@@ -119,7 +120,7 @@ type Options struct {
 	// that are due are made after a run has ended and its sender has the reply,
 	// and take no turn: a message that comes meanwhile is handled with what was
 	// shown before. A run waits for one only if a request would have more than
-	// Max+Keep tokens. With a Window, the default of Messages is 10 000.
+	// Max+Keep tokens.
 	Window *transcript.Window
 
 	// History is the number of bytes of records that compaction keeps for

@@ -48,6 +48,16 @@ func (k *keptConversation) messages() []state.Message {
 	return l.Slice(0, l.Len()).([]state.Message)
 }
 
+// bytes returns the size of the messages of the conversation, or 0 if they are not
+// known.
+func (k *keptConversation) bytes() int {
+	c := k.newest.Load()
+	if c == nil {
+		return 0
+	}
+	return internal.ConversationMessages(c.value).Bytes()
+}
+
 // shortened returns the conversation with some of the messages and of the
 // results, by their indexes; nil stands for all.
 func (k *keptConversation) shortened(messages, results []int) *keptConversation {

@@ -13,6 +13,11 @@ import (
 // a variable so that tests reach it with few messages.
 var SweepAfter = 32
 
+// MaxConversation is how many bytes the messages of a conversation may have before
+// Shorten shortens it, whatever their number. A State takes no more than 16 MiB by
+// default. Tests change it.
+var MaxConversation = 12 << 20
+
 // Shorten shortens the conversation to its last messages, by whole groups, and
 // the history to its last results, and deletes the messages to which nothing
 // refers any more. If only old messages were dropped, it deletes them when there
@@ -72,7 +77,8 @@ func Joined(saved, shortened []state.Effect) []state.Effect {
 // shortenEntries returns the indexes of the messages that are left of the
 // conversation, and the effects that leave them; or nil if all are.
 func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
-	if most < 0 || d.length(fieldEntries) <= most {
+	long := d.conversation.bytes() > MaxConversation
+	if most < 0 || d.length(fieldEntries) <= most && !long {
 		return nil, nil, nil
 	}
 	list, err := d.entryList()
@@ -86,7 +92,14 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 			return nil, nil, err
 		}
 	}
-	kept := transcript.ShapesOf(msgs).KeepLast(most)
+	shapes := transcript.ShapesOf(msgs)
+	kept := shapes.KeepLast(most)
+	if long { // to the half, so that it is not long again after the next run
+		short := shapes.KeepTokens(MaxConversation/2, func(i int) int { return len(msgs[i].Raw()) })
+		if len(short) < len(kept) {
+			kept = short
+		}
+	}
 	switch dropped := n - len(kept); {
 	case dropped == 0:
 		return nil, nil, nil
