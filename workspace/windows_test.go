@@ -17,6 +17,9 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
+// holding is what a run waits for that handles the message "hold".
+var holding = make(chan bool)
+
 // windowed opens a Manager whose runs reply what their model would be shown.
 func windowed(t *testing.T, db store.Store, summarize func(context.Context, transcript.Past) (string, error)) *workspace.Manager {
 	window := &transcript.Window{Max: 4, Keep: 3, Tokens: func(state.Message) int { return 1 }, Summarize: summarize}
@@ -29,6 +32,10 @@ func windowed(t *testing.T, db store.Store, summarize func(context.Context, tran
 		for _, m := range msgs {
 			text := m.(state.TextMessage).Text()
 			shown = append(shown, text[strings.LastIndex(strings.TrimSuffix(text, "\n</summary>"), "\n")+1:])
+		}
+		if text := run.Message().Content.(state.TextMessage).Text(); text == "hold" {
+			<-holding
+			<-holding
 		}
 		run.SetReply(strings.ReplaceAll(strings.Join(shown, " "), "\n</summary>", ""))
 		return nil
@@ -73,6 +80,37 @@ func TestSummariesAreMadeAfterRuns(t *testing.T) {
 	require.Equal(t, "s2 3 4 5 6 7", say(t, m, "7"))
 	<-began
 	finish <- true
+}
+
+// A summary that is there while a run is under way is stored after it, and not
+// made again.
+func TestSummariesThatMeetARun(t *testing.T) {
+	began, finish := make(chan bool), make(chan bool)
+	var made atomic.Int64
+	m := windowed(t, store.NewMemory(), func(context.Context, transcript.Past) (string, error) {
+		if made.Add(1) == 1 {
+			close(began)
+			<-finish
+		}
+		return fmt.Sprint("s", made.Load()), nil
+	})
+	for i := range 5 {
+		say(t, m, fmt.Sprint(i+1))
+	}
+	<-began
+	held := make(chan string)
+	go func() { held <- say(t, m, "hold") }()
+	holding <- false // the run is under way
+	close(finish)
+	time.Sleep(50 * time.Millisecond) // the summary finds the workspace busy
+	holding <- true
+	require.Equal(t, "1 2 3 4 5 hold", <-held)
+	require.Eventually(t, func() bool {
+		export, err := m.Export(t.Context(), "ann")
+		require.NoError(t, err)
+		return strings.Contains(string(export), `"s1"`)
+	}, 5*time.Second, time.Millisecond)
+	require.Equal(t, int64(1), made.Load())
 }
 
 // A Manager that is closed leaves the summary to the next one.
