@@ -54,6 +54,7 @@ func (m *Manager) cacheKey(user string) string {
 type windowMoves struct {
 	mu    sync.Mutex
 	moves map[string]map[string]internal.Window
+	users sync.Map // those whose windows are being moved
 }
 
 func (w *windowMoves) put(user string, moved map[string]internal.Window) {
@@ -82,7 +83,11 @@ func (m *Manager) moveWindows(run *Run) {
 	if len(due) == 0 && moved == nil {
 		return
 	}
+	if _, moving := m.windowMoves.users.LoadOrStore(run.user, true); moving {
+		return // it is still due at the next request
+	}
 	m.background(func() {
+		defer m.windowMoves.users.Delete(run.user)
 		err := m.Update(m.ctx, run.user, func(w *Workspace) error {
 			windows := internal.Windows.(*state.Field[map[string]internal.Window])
 			if moved == nil { // otherwise the content has changed since, or a run has begun
