@@ -368,7 +368,11 @@ func TestLoopGoesOn(t *testing.T) {
 			}
 			model, run := &script{answers: []string{"hi"}}, tc.run
 			run.st = st
-			loop := tool.Loop{Agents: map[string]tool.Agent{"clerk": {Ask: model.ask, Tools: turnTools()}}}
+			ask := func(ctx context.Context, turn *tool.Turn) error {
+				require.False(t, run.ended, "a process that takes over now would not ask")
+				return model.ask(ctx, turn)
+			}
+			loop := tool.Loop{Agents: map[string]tool.Agent{"clerk": {Ask: ask, Tools: turnTools()}}}
 			reply, err := loop.Run(runctx.NewContext(t.Context(), &run), st)
 			if run.waiting != nil {
 				require.ErrorIs(t, err, tool.ErrSuspended)

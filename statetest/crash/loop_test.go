@@ -74,6 +74,12 @@ func billing(ask func(context.Context, *tool.Turn) error, tools ...*tool.Tool) *
 	})}
 }
 
+// endsWithResult reports whether a request has something to answer at its end: a
+// result that came late is not left in the middle.
+func endsWithResult(r statetest.Request) bool {
+	return r.Messages[len(r.Messages)-1].Type() == "tool_result"
+}
+
 func say(id, text string) workspace.Message {
 	return workspace.Message{ID: id, Content: state.UserText(text)}
 }
@@ -119,7 +125,7 @@ func TestLoopSurvivesCrashes(t *testing.T) {
 		"an approval with a message in between": {
 			Open: func(p *crash.Process) *workspace.Options {
 				m := p.Model(provider.OpenAI, call(), statetest.Say("A colleague looks at it.").Reads("Are you there?"),
-					statetest.Say("Paid.").Reads("129.9"), statetest.Say("You are welcome."))
+					statetest.Say("Paid.").When(endsWithResult), statetest.Say("You are welcome."))
 				return billing(m.Ask, pay(p, approved()))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), {ID: "3", Approve: []string{"call_1"}, Agent: "eve"}, say("4", "Thanks.")},
@@ -134,7 +140,7 @@ func TestLoopSurvivesCrashes(t *testing.T) {
 		},
 		"a refusal with a message in between": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.Anthropic, call(), statetest.Say("A colleague looks at it."), statetest.Say("I may not pay.").Reads("refused"))
+				m := p.Model(provider.Anthropic, call(), statetest.Say("A colleague looks at it."), statetest.Say("I may not pay.").When(endsWithResult).Reads("refused"))
 				return billing(m.Ask, pay(p, approved()))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), {ID: "3", Refuse: []string{"call_1"}}},
@@ -155,7 +161,7 @@ func TestLoopSurvivesCrashes(t *testing.T) {
 		},
 		"a result from outside": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.OpenAI, statetest.Call("ask", `{}`), statetest.Say("I have asked."), call().Reads("they agree"), statetest.Say("Paid."))
+				m := p.Model(provider.OpenAI, statetest.Call("ask", `{}`), statetest.Say("I have asked."), call().When(endsWithResult).Reads("they agree"), statetest.Say("Paid."))
 				return billing(m.Ask, pay(p), tool.Must(tool.New("ask", "Asks.", func(context.Context, struct{}) (string, error) {
 					return "", tool.Suspend(errors.New("somebody is asked"))
 				})))
@@ -301,6 +307,10 @@ func TestLoopSurvivesOutagesOfTheModel(t *testing.T) {
 				return p.Model(provider.OpenAI, replies...).Ask
 			},
 		} {
+			pairs := -1
+			if name == "503, twice" {
+				pairs = 20
+			}
 			t.Run(name+"/"+vendor, crash.Test{
 				Open: func(p *crash.Process) *workspace.Options {
 					replies := append(append(append([]statetest.Reply{}, outage...), statetest.Call("pay", `{"amount":129.9}`)), outage...)
@@ -308,7 +318,7 @@ func TestLoopSurvivesOutagesOfTheModel(t *testing.T) {
 				},
 				Messages: []workspace.Message{say("1", "Pay.")},
 				Check:    paidOnce,
-				Pairs:    -1,
+				Pairs:    pairs,
 			}.Run)
 		}
 	}
