@@ -37,11 +37,15 @@ func script(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"want messages"}}`, http.StatusBadRequest)
 		return
 	}
-	last := in.Messages[len(in.Messages)-1]
+	n := len(in.Messages)
+	if n > 1 && strings.HasPrefix(in.Messages[n-1].Content, "<context>") { // behind results
+		n--
+	}
+	said, _, _ := strings.Cut(in.Messages[n-1].Content, "\n\n<context>")
 	switch {
-	case last.Role == "tool":
-		say(w, "It is done: "+last.Content)
-	case strings.Contains(strings.ToLower(last.Content), "refund"):
+	case in.Messages[n-1].Role == "tool":
+		say(w, "It is done: "+said)
+	case strings.Contains(strings.ToLower(said), "refund"):
 		calls := 0
 		for _, m := range in.Messages {
 			if m.Role == "tool" {
