@@ -8,68 +8,47 @@ import (
 	"github.com/agentstate/state/tool"
 )
 
-// An agent refunds when a person has approved. The second turn may be days later,
-// in another process: it makes the call that was left before it asks the model.
+// A framework asks the model and makes the calls itself, here in another order
+// than the model has named them. The turn records them in order, and in the
+// prompt each call has a result.
 func ExampleTurn() {
-	approved := &state.Field[bool]{Name: "approved", Read: state.Public}
-	refunded := &state.Field[int]{Name: "refunded", Owner: "billing", Handler: state.Sum[int]()}
-	st := state.New(state.MustSchema(approved, refunded, state.Team{"billing": nil}))
-	refund := tool.Must(tool.New("refund", "Refund an amount.", func(_ context.Context, in struct {
-		Amount   int  `json:"amount"`
-		Approved bool `json:"approved,omitempty"`
-	}) (int, error) {
-		if !in.Approved {
-			return 0, tool.Suspend(nil)
-		}
-		return in.Amount, nil
-	}, tool.From(approved, "approved"), tool.To(refunded, "")))
+	found := &state.Field[[]string]{Name: "found", Owner: "search", Handler: state.Append[[]string]()}
+	st := state.New(state.MustSchema(found, state.Team{"search": nil}))
+	look := tool.Must(tool.New("look", "Look at a page.", func(_ context.Context, in struct {
+		Page string `json:"page"`
+	}) ([]string, error) {
+		return []string{in.Page}, nil
+	}, tool.To(found, "")))
 
-	ask := func(prompt []state.Message, _ []*tool.Tool) []state.Message { // a model
-		switch last := prompt[len(prompt)-1].(type) {
-		case state.TextMessage:
-			return []state.Message{state.ToolCalls(state.ToolCall{ID: "c1", Name: "refund", Input: `{"amount":30}`})}
-		case state.ToolResultMessage:
-			return []state.Message{state.AssistantText("refund: " + last.Text())}
-		}
-		return nil
-	}
 	ctx := state.NewContext(context.Background(), st)
-	answer := func(said ...state.Message) error {
-		turn, err := tool.NewTurn(ctx, "billing", refund)
-		if err == nil {
-			err = turn.Hear(said...)
-		}
-		for err == nil {
-			var prompt []state.Message
-			if prompt, err = turn.Prompt(ctx, state.Messages.Or(turn.State(), nil)); err != nil {
-				break
-			}
-			if err = turn.Said(ctx, state.InferenceResult{Output: ask(prompt, turn.Tools())}); err != nil {
-				break
-			}
-			calls := turn.Pending()
-			if len(calls) == 0 {
-				break
-			}
-			_, err = turn.Run(ctx, calls...)
-		}
-		return err
+	turn, err := tool.NewTurn(ctx, "search", look)
+	fmt.Println(err)
+	fmt.Println(turn.Hear(state.UserText("Find it.")))
+	calls := []state.ToolCall{
+		{ID: "c1", Name: "look", Input: `{"page":"first"}`},
+		{ID: "c2", Name: "look", Input: `{"page":"second"}`},
 	}
-
-	fmt.Println(answer(state.UserText("Refund it.")))
-	_ = approved.Set(st, true)
-	fmt.Println(answer())
-	for _, m := range state.Messages.Or(st, nil) {
+	fmt.Println(turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}))
+	for _, c := range []state.ToolCall{calls[1], calls[0]} {
+		_, err = turn.Call(ctx, c)
+		fmt.Println(err)
+	}
+	prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+	fmt.Println(err)
+	for _, m := range prompt {
 		fmt.Println(m)
 	}
-	fmt.Println(refunded.Or(st, 0))
+	fmt.Println(found.Or(st, nil))
 	// Output:
 	// <nil>
 	// <nil>
-	// text "user": "Refund it."
-	// tool_call "assistant": "refund" id "c1"
-	// tool_result "refund" id "c1": "30"
-	// text "assistant": "refund: Waiting for approval."
-	// text "assistant": "refund: 30"
-	// 30
+	// <nil>
+	// <nil>
+	// <nil>
+	// <nil>
+	// text "user": "Find it."
+	// tool_call "assistant": "look" id "c1" "look" id "c2"
+	// tool_result "look" id "c1": "[\"first\"]"
+	// tool_result "look" id "c2": "[\"second\"]"
+	// [first second]
 }

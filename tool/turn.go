@@ -15,26 +15,11 @@ import (
 )
 
 // Turn is the turn of one agent on a State: the tools that it may use, what its
-// model has said, and the calls that are left to make. Loops and the adapters of
-// frameworks stand on it.
-//
-//	turn, err := tool.NewTurn(ctx, "billing", refund, search)
-//	err = turn.Hear(state.UserText("Refund my order."))
-//	for err == nil {
-//		var prompt, output []state.Message
-//		if prompt, err = turn.Prompt(ctx, state.Messages.Or(turn.State(), nil)); err != nil {
-//			break
-//		}
-//		if output, err = ask(ctx, prompt, turn.Tools()); err != nil { // a model
-//			break
-//		}
-//		err = turn.Said(ctx, state.InferenceResult{Output: output})
-//		calls := turn.Pending()
-//		if err != nil || len(calls) == 0 {
-//			break
-//		}
-//		_, err = turn.Run(ctx, calls...)
-//	}
+// model has said, and the calls that are left to make. A [Loop] gives one to the
+// agents that it asks, and the adapters of frameworks stand on it. A program with
+// a loop of its own makes one with [NewTurn]: it sends the model what Prompt
+// returns, records the answer by Said, and makes the Pending calls by Run, until
+// there are none.
 //
 // What the model says is recorded before its calls are made, and their results
 // before the model is asked again. In a run of package workspace, which the
