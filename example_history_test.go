@@ -171,15 +171,6 @@ func ExampleHistory_Pending() {
 	// 2 <nil>
 }
 
-// scriptedModel returns a model that gives these answers, one for each call.
-func scriptedModel(answers ...state.Message) func([]state.Message) state.Message {
-	turn := 0
-	return func([]state.Message) state.Message {
-		turn++
-		return answers[turn-1]
-	}
-}
-
 // The title of a chat comes from a call of the model that is not part of the
 // chat.
 func ExampleHistory_Push() {

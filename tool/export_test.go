@@ -1,10 +1,14 @@
 package tool
 
-import "github.com/agentstate/state"
+import (
+	"context"
+
+	"github.com/agentstate/state"
+)
 
 // Plan returns the batches in which Run makes calls.
 func Plan(tools []*Tool, calls []state.ToolCall) [][]int {
-	s, err := Begin(nil, state.New(nil), nil, calls)
+	s, err := Begin(context.Background(), state.New(nil), nil, calls)
 	if err != nil {
 		panic(err)
 	}

@@ -408,7 +408,7 @@ func TestLoopInALoop(t *testing.T) {
 func TestLoopThatCannotWork(t *testing.T) {
 	ask := (&script{}).ask
 	agents := map[string]tool.Agent{"a": {Ask: ask}}
-	st, ctx := state.New(nil), t.Context()
+	st, ctx, noContext := state.New(nil), t.Context(), context.Context(nil)
 	for want, call := range map[string]func() (string, error){
 		"no Agents": func() (string, error) { return (&tool.Loop{}).Run(ctx, st) },
 		"no Route": func() (string, error) {
@@ -416,7 +416,7 @@ func TestLoopThatCannotWork(t *testing.T) {
 		},
 		`"a" of a Loop`:    func() (string, error) { return (&tool.Loop{Agents: map[string]tool.Agent{"a": {}}}).Run(ctx, st) },
 		"the State is nil": func() (string, error) { return (&tool.Loop{Agents: agents}).Run(ctx, nil) },
-		"context is nil":   func() (string, error) { return (&tool.Loop{Agents: agents}).Run(nil, st) }, //nolint:staticcheck // that is the test
+		"context is nil":   func() (string, error) { return (&tool.Loop{Agents: agents}).Run(noContext, st) },
 	} {
 		_, err := call()
 		require.ErrorIs(t, err, state.ErrInvalid)
