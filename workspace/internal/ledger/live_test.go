@@ -9,6 +9,26 @@ import (
 	"github.com/agentstate/state/store"
 )
 
+// A Manager without Live leaves the text of the holder before, which is not that
+// of its run.
+func TestLiveOfAnotherHolder(t *testing.T) {
+	db := store.NewMemory()
+	l, other := New(db, "ann", headPrefix+"ann", Options{TTL: time.Second, Live: true}), New(db, "ann", headPrefix+"ann", Options{TTL: time.Second})
+	lease := l.NewLease().HeldBy("a")
+	h, _, _, err := l.Submit(t.Context(), Submission{Message: Message{ID: "1", Body: []byte(`{}`)}, Lease: lease})
+	require.NoError(t, err)
+	require.NoError(t, l.NewLiveWriter(lease.ID, 0).Write(t.Context(), Live{Message: 2, Text: "Hello"}))
+	for range 2 {
+		h, _, err = other.TakeOver(t.Context(), Contender{Observed: h.LeaseState(), MaxAttempts: 9, Lease: l.NewLease().HeldBy("b")})
+		require.NoError(t, err)
+		_, ok, err := l.Live(t.Context(), h)
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	_, err = other.ReadHead(t.Context())
+	require.NoError(t, err)
+}
+
 // The text of a run goes with it. A holder that was paused cannot bring one back,
 // whatever has happened, and whether it has written before or not.
 func TestLiveGoesWithTheRun(t *testing.T) {

@@ -43,7 +43,7 @@ const (
 
 var mutants = []mutant{
 	{name: "a workspace with a run is not listed", edits: []textEdit{
-		{"busy.go", "return listed{h.Run != nil, ", "return listed{false, "},
+		{"busy.go", "l.running, l.live = true, h.Run.live()", "l.live = h.Run.live()"},
 	}},
 	{name: "a workspace with dead letters is not listed", edits: []textEdit{
 		{"busy.go", "h.DeadLetters.Count > 0 || h.Suspended > 0", "h.Suspended > 0"},
