@@ -17,6 +17,7 @@ type core struct {
 	ctx      context.Context // of background work
 
 	storeTimeout time.Duration // see Options.StoreTimeout
+	live         bool          // see Options.Live
 }
 
 // patience is the time after which a call of the store that has not returned is

@@ -77,6 +77,9 @@ func (all *feeds) follow(l *ledger.Ledger, messageID string) (w *follower, leave
 	all.mu.Unlock()
 	if isNew {
 		all.m.background(f.loop)
+		if all.m.live {
+			all.m.background(f.followLive)
+		}
 	}
 	return w, func() { all.unfollow(w) }, nil
 }

@@ -20,6 +20,7 @@ type follower struct {
 	items   []item
 	told    ledger.Age // of the newest head that it was told
 	dropped uint64     // how many events it has missed
+	live    liveSeen   // of the run that another process holds
 	err     error
 }
 

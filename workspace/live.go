@@ -1,10 +1,14 @@
 package workspace
 
 import (
+	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Emit tells [Manager.Watch] a piece of the text that a model is about to have
@@ -35,9 +39,16 @@ type liveText struct {
 	number  int             // of the message that the text will be; 0 without one
 	masks   *state.Redactor // of out
 	out     io.WriteCloser  // masks what is told
+	begun   int             // the texts so far
 	length  int             // of what was told
-	end     []byte          // of that, at most maxLive bytes
+	end     []byte          // of that, at most 2 * maxLive bytes
+
+	changed chan struct{} // with Options.Live, once there is a text: see store
 }
+
+// liveInterval is the least time between two writes of a text, and between two
+// looks at one.
+const liveInterval = 500 * time.Millisecond
 
 // restart makes the next piece the first one.
 func (l *liveText) restart() {
@@ -57,6 +68,7 @@ func (l *liveText) emit(text string) {
 		}
 		if number != l.number {
 			l.number, l.length, l.end, l.out = number, 0, nil, nil
+			l.begun++
 		}
 		l.version = v
 	}
@@ -75,7 +87,46 @@ func (l *liveText) Write(p []byte) (int, error) {
 	if l.end = append(l.end, p...); len(l.end) > 2*maxLive {
 		l.end = append([]byte(nil), l.end[len(l.end)-maxLive:]...)
 	}
+	if l.run.m.opts.Live {
+		if l.changed == nil {
+			l.changed = make(chan struct{}, 1)
+			l.run.m.background(l.store)
+		}
+		wake(l.changed)
+	}
 	return len(p), nil
+}
+
+// store writes the text for other processes, as long as the run is held. An error
+// of the store, or another holder, ends that and nothing else.
+func (l *liveText) store() {
+	r := l.run
+	out := r.ledger.NewLiveWriter(r.lease.id, r.attempt)
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-l.changed:
+		}
+		l.mu.Lock()
+		kept := string(l.end[max(0, len(l.end)-maxLive):])
+		text := ledger.Live{Begun: l.begun, Message: l.number, Offset: l.length - len(kept), Text: kept}
+		l.mu.Unlock()
+		if text.Message > 0 {
+			ctx, cancel := r.lease.whileHeld(r.ctx)
+			err := out.Write(ctx, text)
+			cancel()
+			if errors.Is(err, ErrFenced) || err != nil && !mayPass(err) {
+				return
+			}
+			if err != nil {
+				wake(l.changed)
+			}
+		}
+		if backoff.Sleep(r.ctx, liveInterval) != nil {
+			return
+		}
+	}
 }
 
 func (l *liveText) event(offset int, text string) Event {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,4 +183,90 @@ func TestEmitAfterTheEnd(t *testing.T) {
 		require.Empty(t, p.lines)
 		require.NoError(t, m.Close())
 	})
+}
+
+// With Live, another process is told the text, about a second late, without
+// secrets. When the run has ended, nothing of it is left.
+func TestLive(t *testing.T) {
+	for name, keys := range map[string][]workspace.Key{"open": nil, "sealed": {key("a")}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := &counted{Store: store.NewMemory()}
+				opts := workspace.Options{Live: true, Keys: keys, Run: func(ctx context.Context, run *workspace.Run) error {
+					require.NoError(t, token.Set(run.State(), "s3cret-value"))
+					for i := range 100 {
+						run.Emit(fmt.Sprintf("%d s3cret-value ", i))
+						time.Sleep(100 * time.Millisecond)
+					}
+					if run.Attempt() == 0 {
+						return workspace.RetryAfter(errors.New("again"), time.Second)
+					}
+					return state.Messages.Set(run.State(), []state.Message{state.AssistantText("done")})
+				}}
+				holder := open(t, db, opts)
+				opts.Run = nil
+				m := open(t, store.ReadOnly(db), opts)
+				early := follow(t, m)
+				_, err := holder.Submit(t.Context(), "ann", text("1"))
+				require.NoError(t, err)
+				time.Sleep(5 * time.Second)
+				local, late := follow(t, holder), follow(t, m)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				said := local.texts[2]
+				behind := strings.Count(said, "[SECRET]") - strings.Count(early.texts[2], "[SECRET]")
+				require.LessOrEqual(t, behind, 10, "a second")
+				require.True(t, strings.HasPrefix(said, early.texts[2]))
+				require.Equal(t, early.texts[2], late.texts[2])
+				before := db.writes.Load()
+				time.Sleep(2 * time.Second)
+				require.LessOrEqual(t, db.writes.Load()-before, int64(4+2), "two writes a second, and heartbeats")
+				stored := fmt.Sprint(entries(t, db))
+				require.NotContains(t, stored, "4 s3cret-value")
+				require.Equal(t, keys == nil, strings.Contains(stored, "4 [SECRET]"))
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				for _, p := range []*page{early, late} {
+					require.True(t, strings.HasPrefix(local.texts[2], p.texts[2]))
+					require.Greater(t, len(p.texts[2]), len(local.texts[2])*9/10, "what is not told is stored")
+					require.Contains(t, fmt.Sprint(p.lines), "2.1+0 0 [SECRET]", "the next attempt has begun anew")
+				}
+				for key := range entries(t, db) {
+					require.NotContains(t, key, "agent:busy:")
+				}
+				require.NoError(t, holder.Close())
+				require.NoError(t, m.Close())
+			})
+		})
+	}
+}
+
+// Without Live, streaming writes nothing.
+func TestWithoutLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &counted{Store: store.NewMemory()}
+		m := open(t, db, workspace.Options{TTL: time.Hour, Run: func(ctx context.Context, run *workspace.Run) error {
+			before := db.writes.Load()
+			for range 100 {
+				run.Emit("word ")
+				time.Sleep(100 * time.Millisecond)
+			}
+			require.Equal(t, before, db.writes.Load())
+			return nil
+		}})
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.NoError(t, m.Close())
+	})
+}
+
+// counted counts the batches of a store.
+type counted struct {
+	store.Store
+	writes atomic.Int64
+}
+
+func (c *counted) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	c.writes.Add(1)
+	return c.Store.Batch(ctx, writes)
 }

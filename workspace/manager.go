@@ -105,6 +105,7 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 
 func (m *Manager) ledgerOptions(user string) ledger.Options {
 	return ledger.Options{
+		Live:   m.opts.Live,
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, DropsSecret: m.dropsSecret, Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },

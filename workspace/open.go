@@ -43,7 +43,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	}
 	m.opts.Keys = nil // so that no Manager that is printed shows them
 	m.readOnly = isReadOnly(db)
-	m.storeTimeout = m.opts.StoreTimeout
+	m.storeTimeout, m.live = m.opts.StoreTimeout, m.opts.Live
 	m.db = boundedStore{db, max(m.opts.StoreTimeout, m.opts.TTL)}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)

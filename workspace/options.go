@@ -140,6 +140,12 @@ type Options struct {
 	// all of them open.
 	Keys []Key
 
+	// Live lets those who watch a workspace in another process see the text that a
+	// model is streaming, about a second late: see [Run.Emit]. While it is streamed,
+	// its last 64 KiB are written to the store twice a second, sealed with Keys. They
+	// go with the run.
+	Live bool
+
 	// Tracer is told of operations (default: none). If it is also a
 	// [tool.Tracer], it is told of the calls of tools in runs.
 	Tracer Tracer

@@ -15,8 +15,8 @@ import (
 // workspace, but at most four a second. If this Manager holds a run, Watch
 // yields its other events at once, first of them the text that a model is
 // streaming, as far as it has come. Of a run that another Manager holds it
-// yields only EventEnded, when it looks at the workspace; see Await. After
-// EventEnded, no event is about that message.
+// yields only EventEnded, when it looks at the workspace, see Await, and with
+// Options.Live EventDelta. After EventEnded, no event is about that message.
 //
 // A loop that is slow does not delay the run: it gets one EventSummary for the
 // events that it has missed, but no EventEnded of the last messages is missed.

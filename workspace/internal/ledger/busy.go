@@ -7,9 +7,9 @@ import (
 )
 
 // A BusyList is a prefix of keys, each followed by EncodeUser of a user. A
-// workspace has the key of a list, without a value, exactly as long as its head
-// says so: the key is written and deleted in the batch of the head. So those who
-// look for work list few keys, and not all workspaces.
+// workspace has the key of a list exactly as long as its head says so: the key is
+// written and deleted in the batch of the head. So those who look for work list
+// few keys, and not all workspaces. A key has no value but that of Live.
 type BusyList string
 
 const (
@@ -21,24 +21,39 @@ const (
 )
 
 // listed says which lists have a workspace.
-type listed struct{ running, waiting bool }
+type listed struct {
+	running, waiting bool
+	live             Live // of the run, without text
+}
 
-func (h *Head) listed() listed {
-	return listed{h.Run != nil, h.DeadLetters.Count > 0 || h.Suspended > 0}
+func (h *Head) listed() (l listed) {
+	l.waiting = h.DeadLetters.Count > 0 || h.Suspended > 0
+	if h.Run != nil {
+		l.running, l.live = true, h.Run.live()
+	}
+	return l
 }
 
 // appendBusy appends the writes after which the lists have a workspace as its new
 // head says. was says which have it now; if that is not known, both are written.
-func appendBusy(writes []store.Write, headKey string, was, is listed, known bool) []store.Write {
-	if !known || was.running != is.running {
-		writes = append(writes, Running.write(headKey, is.running))
+func (l *Ledger) appendBusy(writes []store.Write, was, is listed, known bool) []store.Write {
+	if !known || was.running != is.running || l.isLive && was.live != is.live {
+		w := Running.write(l.key, is.running)
+		if l.isLive && is.running {
+			w.Value = l.sealer.seal(l.key, w.Key, is.live.encode())
+		}
+		writes = append(writes, w)
 	}
 	if !known || was.waiting != is.waiting {
-		writes = append(writes, Waiting.write(headKey, is.waiting))
+		writes = append(writes, Waiting.write(l.key, is.waiting))
 	}
 	return writes
 }
 
+func (b BusyList) key(headKey string) string {
+	return string(b) + strings.TrimPrefix(headKey, headPrefix)
+}
+
 func (b BusyList) write(headKey string, has bool) store.Write {
-	return store.Write{Key: string(b) + strings.TrimPrefix(headKey, headPrefix), Delete: !has}
+	return store.Write{Key: b.key(headKey), Delete: !has}
 }

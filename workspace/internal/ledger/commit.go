@@ -335,7 +335,7 @@ func (c *commit) replaceHead(
 	for _, name := range t.droppedBlobs {
 		writes = append(writes, store.Write{Key: c.blobKey(name), Delete: true})
 	}
-	writes = appendBusy(writes, c.key, t.listed, t.Head.listed(), !c.replace)
+	writes = c.appendBusy(writes, t.listed, t.Head.listed(), !c.replace)
 	revs, err := c.writeBatch(ctx, writes)
 	if err != nil {
 		return "", err

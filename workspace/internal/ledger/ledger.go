@@ -39,6 +39,7 @@ type Ledger struct {
 	observe  func(*Head, []Outcome)
 
 	dropsSecret func(*document.Document, []state.Effect) bool // see Options
+	isLive      bool                                          // see Options
 
 	seen seenHead
 
@@ -81,6 +82,8 @@ type Options struct {
 	// DropsSecret reports whether effects on a content replace or delete a secret.
 	// If it is nil, none do.
 	DropsSecret func(doc *document.Document, effects []state.Effect) bool
+	// Live says that the runs have a Live.
+	Live bool
 	// Turns puts the writes of this process in order; may be nil.
 	Turns Turns
 	// Observe is told of each head that is newer than those seen before, and of
@@ -124,6 +127,7 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
 		retry: opts.Retry, failed: opts.Failed, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
 		dropsSecret:    opts.DropsSecret,
+		isLive:         opts.Live,
 		maxDeadLetters: opts.DeadLetters,
 	}
 }

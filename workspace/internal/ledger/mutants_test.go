@@ -43,7 +43,7 @@ const (
 
 var mutants = []mutant{
 	{name: "a workspace with a run is not listed", edits: []textEdit{
-		{"busy.go", "return listed{h.Run != nil, ", "return listed{false, "},
+		{"busy.go", "l.running, l.live = true, h.Run.live()", "l.live = h.Run.live()"},
 	}},
 	{name: "a workspace with dead letters is not listed", edits: []textEdit{
 		{"busy.go", "h.DeadLetters.Count > 0 || h.Suspended > 0", "h.Suspended > 0"},
@@ -52,13 +52,13 @@ var mutants = []mutant{
 		{"busy.go", "h.DeadLetters.Count > 0 || h.Suspended > 0", "h.DeadLetters.Count > 0"},
 	}},
 	{name: "a workspace stays listed", edits: []textEdit{
-		{"busy.go", "	if !known || was.running != is.running {", "	if !known || !was.running && is.running {"},
+		{"busy.go", "	if !known || was.running != is.running ||", "	if !known || !was.running && is.running ||"},
 	}},
 	{name: "a workspace that waits stays listed", edits: []textEdit{
 		{"busy.go", "	if !known || was.waiting != is.waiting {", "	if !known || !was.waiting && is.waiting {"},
 	}},
 	{name: "a workspace is listed when its head is written the next time", edits: []textEdit{
-		{"busy.go", "writes = append(writes, Running.write(headKey, is.running))", "writes = append(writes, Running.write(headKey, was.running))"},
+		{"busy.go", "w := Running.write(l.key, is.running)", "w := Running.write(l.key, was.running)"},
 	}},
 	{name: "endings leave the head without a trace", edits: []textEdit{
 		{"ending.go", "		texts = append(strings.Split(string(packed), listSeparator), texts...)\n", "		_ = packed\n"},
