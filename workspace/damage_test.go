@@ -71,9 +71,12 @@ func TestDamagedWorkspaceIsDeletedAndReset(t *testing.T) {
 						delete(values, damaged)
 					}
 					write(t, db, values)
-					return open(t, db, workspace.Options{Keys: keys, Run: nothing})
+					// Without Run: it would go on with the run before the operator acts.
+					return open(t, db, workspace.Options{Keys: keys})
 				}
 				usable := func(m *workspace.Manager) {
+					require.NoError(t, m.Close())
+					m = open(t, db, workspace.Options{Keys: keys, Run: nothing})
 					_, err := m.Handle(t.Context(), "ann", text("after"))
 					require.NoError(t, err, where)
 					_, err = m.Verify(t.Context(), "ann")
