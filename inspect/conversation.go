@@ -122,7 +122,7 @@ func (h *Handler) conversation(c *call) (*page, error) {
 	if p := data.Chosen; p != nil {
 		v.spent = objectionBytes * (len(p.Findings) + len(p.Repairs))
 	}
-	if data.Windows = c.windows(s, data); len(data.Windows) > 0 {
+	if data.Windows = c.windows(s); len(data.Windows) > 0 {
 		v.spent += openBytes
 		v.windows = data.Windows
 	}
@@ -158,10 +158,7 @@ func (c *call) talk(s *shown) ([]state.Message, conversationData) {
 
 // windows returns the windows that have moved: that of the agent whose view the
 // request asks for, or those of all. What they say has openBytes together.
-func (c *call) windows(s *shown, data conversationData) []windowRow {
-	if data.Denied || data.Secret {
-		return nil
-	}
+func (c *call) windows(s *shown) []windowRow {
 	host := s.view.State()
 	agents := slices.Sorted(maps.Keys(internal.Windows.(*state.Field[map[string]internal.Window]).Or(host, nil)))
 	if as := c.query.Get("as"); as != "" {

@@ -363,7 +363,7 @@ func TestConversationShowsWindows(t *testing.T) {
 	require.NotContains(t, page, secret)
 	require.Equal(t, []string{"▸ the window of billing begins here", "▸ the window of host begins here"}, textOf(t, page, "window"))
 	require.Contains(t, strings.Join(textOf(t, page, "m8"), ""), "the window of host begins here")
-	require.Contains(t, page, "#m8")
+	require.Contains(t, page, "before=9&amp;user=talk#m8")
 
 	var data struct {
 		Windows []struct {
@@ -377,4 +377,9 @@ func TestConversationShowsWindows(t *testing.T) {
 	require.Equal(t, "billing", data.Windows[0].Agent)
 	require.Equal(t, 6, data.Windows[0].Begin)
 	require.Equal(t, "Ann <b>paid</b> with [SECRET].", data.Windows[0].Summary.Text)
+
+	// Of another conversation, all is shown, and the summary stays.
+	f.say(t, "talk", state.UserText("new"))
+	page = get(t, h, "/workspace/conversation?user=talk").body
+	require.Equal(t, []string{"billing from message 0 on, and in place of what is left out:"}, textOf(t, page, "shown"))
 }
