@@ -67,6 +67,7 @@ type messageRow struct {
 	Beside    bool        `json:"-"`              // it is a result that stands beside its call
 	JSON      *value      `json:"json,omitempty"` // if the request asks for it
 	Findings  []objection `json:"findings,omitempty"`
+	Windows   []windowRow `json:"-"` // that begin here
 }
 
 type callRow struct {
@@ -84,11 +85,12 @@ type chatView struct {
 	msgs     []state.Message
 	pairs    pairing
 	findings map[int][]objection // by message
-	name     string              // of the chat
-	open     string              // the parameter open
-	limit    int                 // of a preview, in bytes
-	calls    int                 // that can still be shown
-	spent    int                 // bytes of HTML that the page has beside the chat
+	windows  []windowRow
+	name     string // of the chat
+	open     string // the parameter open
+	limit    int    // of a preview, in bytes
+	calls    int    // that can still be shown
+	spent    int    // bytes of HTML that the page has beside the chat
 }
 
 func newChatView(mask *masker, msgs []state.Message, suspended []state.ToolCall, name, open string) *chatView {
@@ -188,6 +190,11 @@ func (v *chatView) row(i int) messageRow {
 	}
 	for k := range row.Findings {
 		row.Findings[k].Detail = v.mask.detail(v.msgs, i, row.Findings[k].detail)
+	}
+	for _, w := range v.windows {
+		if w.Begin == i {
+			row.Windows = append(row.Windows, w)
+		}
 	}
 	limit := v.limit
 	if row.Opened {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect/internal/safetext"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -32,6 +34,8 @@ const (
 	maxObjections = 25
 	// maxMessageObjections is the number of findings that are shown at a message.
 	maxMessageObjections = 3
+	// maxWindows is the number of windows that a page shows.
+	maxWindows = 20
 	// detailBytes is the length of a detail of a objection.
 	detailBytes = 120
 	// clippedRunes is the length to which package transcript shortens names.
@@ -43,6 +47,7 @@ type conversationData struct {
 	As        string        `json:"as,omitempty"`
 	Agents    []string      `json:"agents"`
 	Chat      chat          `json:"chat"`
+	Windows   []windowRow   `json:"windows,omitempty"`
 	Providers []providerRow `json:"providers"`
 	// Open and Suspended count the calls without a result.
 	Open      int  `json:"open_calls"`
@@ -53,6 +58,16 @@ type conversationData struct {
 	// Chosen is the provider that the request asks about.
 	Chosen *providerRow `json:"provider,omitempty"`
 }
+
+// windowRow is where the window of an agent begins.
+type windowRow struct {
+	Agent   text   `json:"agent,omitempty"` // "" for the host
+	Begin   int    `json:"begin"`           // the message from which all are shown
+	Summary *value `json:"summary,omitempty"`
+}
+
+// Before is the parameter before of the page that ends with the message.
+func (w windowRow) Before() int { return w.Begin + 1 }
 
 // providerRow is what a provider objects to.
 type providerRow struct {
@@ -107,6 +122,10 @@ func (h *Handler) conversation(c *call) (*page, error) {
 	if p := data.Chosen; p != nil {
 		v.spent = objectionBytes * (len(p.Findings) + len(p.Repairs))
 	}
+	if data.Windows = c.windows(s); len(data.Windows) > 0 {
+		v.spent += openBytes
+		v.windows = data.Windows
+	}
 	data.Chat = v.page(int(before))
 	return &page{
 		Name: "conversation", Title: "Conversation", Tab: "conversation", Data: data, Head: s.head, Live: !s.Past && !ok,
@@ -135,6 +154,35 @@ func (c *call) talk(s *shown) ([]state.Message, conversationData) {
 		}
 	}
 	return nil, data
+}
+
+// windows returns the windows that have moved: that of the agent whose view the
+// request asks for, or those of all. What they say has openBytes together.
+func (c *call) windows(s *shown) []windowRow {
+	host := s.view.State()
+	agents := slices.Sorted(maps.Keys(internal.Windows.(*state.Field[map[string]internal.Window]).Or(host, nil)))
+	if as := c.query.Get("as"); as != "" {
+		agents = slices.DeleteFunc(agents, func(agent string) bool { return agent != as })
+	}
+	var rows []windowRow
+	agents = agents[:min(len(agents), maxWindows)]
+	for _, agent := range agents {
+		handle := host
+		if agent != "" {
+			handle = host.As(agent)
+		}
+		place, err := transcript.PlaceOf(handle)
+		if err != nil || place.Begin == 0 && place.Summary == "" {
+			continue // it may not read them any more, or is shown all
+		}
+		row := windowRow{Agent: s.mask.name(agent), Begin: place.Begin}
+		if place.Summary != "" {
+			summary := s.mask.fit(place.Summary, openBytes/len(agents), true)
+			row.Summary = &summary
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // check adds what the providers object to, and returns it by message.

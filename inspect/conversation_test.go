@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 )
@@ -324,4 +326,60 @@ func TestConversationIsBounded(t *testing.T) {
 		require.Equal(t, http.StatusOK, p.code)
 		require.LessOrEqual(t, len(p.body), maxPage, target)
 	}
+}
+
+// The page says where the window of each agent begins, and what its summary says,
+// without secrets.
+func TestConversationShowsWindows(t *testing.T) {
+	f := newFixture(t, 0)
+	const secret = "WINDOW-SECRET-77"
+	var said []state.Message
+	for i := range 5 {
+		said = append(said, state.UserText(fmt.Sprint("q", i)), state.AssistantText(fmt.Sprint("a", i)))
+	}
+	f.say(t, "talk", said...)
+	h := f.handler(t, nil)
+	require.Empty(t, textOf(t, get(t, h, "/workspace/conversation?user=talk").body, "shown"))
+	windows := map[string]*transcript.Window{"": {Max: 6, Keep: 2}, "billing": {Max: 6, Keep: 4}, "support": {Max: 20}}
+	windows["billing"].Summarize = func(context.Context, transcript.Past) (string, error) {
+		return "Ann <b>paid</b> with " + secret + ".", nil
+	}
+	for agent, w := range windows {
+		w.Tokens = func(state.Message) int { return 1 }
+		f.update(t, "talk", func(st *state.State) error {
+			if agent != "" {
+				st = st.As(agent)
+			}
+			_, err := w.Messages(t.Context(), st, 0)
+			return err
+		})
+	}
+	// The secret is set behind the summary, which is therefore stored with it.
+	f.update(t, "talk", func(st *state.State) error { return card.Set(st, secret) })
+
+	page := get(t, h, "/workspace/conversation?user=talk").body
+	require.Equal(t, []string{"host from message 8 on", "billing from message 6 on, and in place of what is left out:"}, textOf(t, page, "shown"))
+	require.Contains(t, page, "Ann &lt;b&gt;paid&lt;/b&gt; with [SECRET].")
+	require.NotContains(t, page, secret)
+	require.Equal(t, []string{"▸ the window of billing begins here", "▸ the window of host begins here"}, textOf(t, page, "window"))
+	require.Contains(t, strings.Join(textOf(t, page, "m8"), ""), "the window of host begins here")
+	require.Contains(t, page, "before=9&amp;user=talk#m8")
+
+	var data struct {
+		Windows []struct {
+			Agent   string
+			Begin   int
+			Summary *struct{ Text string }
+		}
+	}
+	jsonOf(t, h, "/workspace/conversation?user=talk&as=billing", &data)
+	require.Len(t, data.Windows, 1)
+	require.Equal(t, "billing", data.Windows[0].Agent)
+	require.Equal(t, 6, data.Windows[0].Begin)
+	require.Equal(t, "Ann <b>paid</b> with [SECRET].", data.Windows[0].Summary.Text)
+
+	// Of another conversation, all is shown, and the summary stays.
+	f.say(t, "talk", state.UserText("new"))
+	page = get(t, h, "/workspace/conversation?user=talk").body
+	require.Equal(t, []string{"billing from message 0 on, and in place of what is left out:"}, textOf(t, page, "shown"))
 }

@@ -403,3 +403,31 @@ func TestEstimateTokens(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 1500, transcript.EstimateTokens(picture), 100)
 }
+
+// A place is where the window was moved to, and what is shown in front of it.
+func TestPlaceOfAWindow(t *testing.T) {
+	st := state.New(nil)
+	w := &transcript.Window{Max: 6, Keep: 4, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) { return "so far", nil }}
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.SystemText("s")}))
+	talk(t, st, 1, 2)
+	_, err := w.Messages(t.Context(), st.As("ann"), 0)
+	require.NoError(t, err)
+	place, err := transcript.PlaceOf(st.As("ann"))
+	require.NoError(t, err)
+	require.Equal(t, transcript.Place{}, place)
+
+	talk(t, st, 3, 4)
+	msgs, err := w.Messages(t.Context(), st.As("ann"), 0)
+	require.NoError(t, err)
+	place, err = transcript.PlaceOf(st.As("ann").Snapshot())
+	require.NoError(t, err)
+	require.Equal(t, transcript.Place{Begin: 7, Before: []int{0}, Summary: "so far"}, place)
+	require.Equal(t, texts(state.Messages.Or(st, nil)[place.Begin:]), texts(msgs[2:]))
+	place, err = transcript.PlaceOf(st.As("bob"))
+	require.NoError(t, err)
+	require.Equal(t, transcript.Place{}, place, "that of another agent")
+
+	messages := &state.Field[[]state.Message]{Name: state.Messages.Name, Read: state.Only("ann"), Write: state.Only("ann")}
+	_, err = transcript.PlaceOf(state.New(state.MustSchema(state.Team{"ann": nil, "bob": nil}, messages)).As("bob"))
+	require.ErrorIs(t, err, state.ErrDenied)
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/wordsearch"
 	"github.com/agentstate/state/tool"
 )
 
@@ -62,3 +63,24 @@ func (m *Memory) Tools() []*tool.Tool {
 			})),
 	}
 }
+
+// Search returns the entries in which words of the memory begin with those that
+// are searched for, best first, each as its key and its value. It is a
+// [tool.Search] for [tool.Recall]. Secrets are masked: they are found by their
+// keys only.
+func (m *Memory) Search(_ context.Context, _ *state.State, words string) ([]string, error) {
+	secrets := m.redactor(nil)
+	var entries []string
+	for key, entry := range m.All() {
+		entries = append(entries, secrets.Redact(key+": "+entry.String()))
+	}
+	query := wordsearch.Parse(words)
+	var found []string
+	for _, i := range query.Rank(entries) {
+		found = append(found, "memory, "+query.Excerpt(entries[i], memoryExcerptBytes))
+	}
+	return found, nil
+}
+
+// memoryExcerptBytes is what Search returns of an entry.
+const memoryExcerptBytes = 1 << 10

@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -151,5 +152,44 @@ func TestMemoryToolsRepeatNoSecret(t *testing.T) {
 			require.NotContains(t, text, "another1")
 		}
 		require.ErrorIs(t, results[0].Err, workspace.ErrInvalid)
+	})
+}
+
+// A model finds what is remembered together with what was said.
+func ExampleMemory_Search() {
+	ctx := context.Background()
+	m, err := workspace.Open(ctx, store.NewMemory(), nil)
+	if err != nil {
+		panic(err)
+	}
+	defer m.Close()
+	said := []state.Message{state.UserText("My dog is called Waldo."), state.AssistantText("Hello, Waldo!"), state.UserText("Do you recall my dog?")}
+	_ = m.Update(ctx, "ann", func(w *workspace.Workspace) error {
+		if err := errors.Join(state.Messages.Set(w.State(), said), w.Memory().Set("food of the dog", "fish")); err != nil {
+			return err
+		}
+		recall := tool.Recall(tool.SearchMessages, w.Memory().Search)
+		calls := []state.ToolCall{{ID: "c1", Name: "recall", Input: `{"words":"dog"}`}}
+		fmt.Println(must(tool.Run(ctx, w.State(), []*tool.Tool{recall}, calls))[0].Message.Text())
+		return nil
+	})
+	// Output:
+	// ["user: My dog is called Waldo.\nassistant: Hello, Waldo!","memory, food of the dog: fish"]
+}
+
+func TestMemorySearch(t *testing.T) {
+	withMemory(t, func(m *workspace.Memory) {
+		require.NoError(t, m.Set("pet", "a dog"))
+		require.NoError(t, m.Set("dogs", strings.Repeat("x ", 5000)))
+		require.NoError(t, m.SetSecret("code of the door", "hunter99"))
+		require.NoError(t, m.Set("note", "it is "+strings.Repeat("y", 1009)+" hunter99"))
+		search := func(words string) []string { return must(m.Search(t.Context(), nil, words)) }
+		require.Equal(t, "memory, pet: a dog", search("dog")[0])
+		require.Len(t, search("dog"), 2)
+		require.Less(t, len(search("dogs")[0]), 1100)
+		require.Equal(t, []string{"memory, code of the door: [SECRET]"}, search("code"))
+		require.Empty(t, search("hunter"))
+		require.NotContains(t, search("note")[0], "hunt")
+		require.Empty(t, search(""))
 	})
 }
