@@ -127,12 +127,20 @@ func (a *agent) answer(q request) reply {
 
 // handle makes the remaining steps of a message.
 func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
-	st := r.State()
-	if err := acceptable(state.Messages.Or(st, nil)); err != nil {
+	st, id := r.State(), r.Message().ID
+	call := state.ToolCall{ID: "call_" + id, Name: "work", Input: state.JSON(`{"on":"` + id + `"}`)}
+	msgs := state.Messages.Or(st, nil)
+	for _, left := range transcript.Pending(msgs) { // by a process that has died: the next step answers it
+		if left.ID == call.ID {
+			var err error
+			if msgs, err = transcript.Answer(msgs, state.ToolResult(left, `"done"`)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := acceptable(msgs); err != nil {
 		return err
 	}
-	id := r.Message().ID
-	call := state.ToolCall{ID: "call_" + id, Name: "work", Input: state.JSON(`{"on":"` + id + `"}`)}
 	for step := madeSteps(st, id); step < steps; step++ {
 		if err := nap(ctx, 30*time.Millisecond); err != nil {
 			return err
@@ -169,7 +177,7 @@ func perform(r *workspace.Run, step int, call state.ToolCall) error {
 		result.Output = []state.Message{state.ToolCalls(call)}
 	case 1:
 		if len(transcript.Pending(msgs)) == 0 {
-			return nil // the takeover has answered it
+			return nil // the end of another attempt has answered it
 		}
 		return state.Messages.Set(st, []state.Message{state.ToolResult(call, `"done"`)})
 	default:
