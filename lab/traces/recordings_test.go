@@ -89,7 +89,9 @@ func TestCodecs(t *testing.T) {
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	require.Contains(t, string(output), "--- PASS: TestTracesCarried", "%s", output)
-	require.NotContains(t, string(output), "--- SKIP", "%s", output)
+	// Of Bedrock, no streams are recorded.
+	rest := strings.ReplaceAll(string(output), "--- SKIP: TestTableOnTraces/Streams", "")
+	require.NotContains(t, rest, "--- SKIP", "%s", output)
 }
 
 // recorded counts the bodies of each kind, without the help of package traces.
