@@ -62,10 +62,12 @@ func (w *follower) add(i item) {
 	wake(w.wake)
 }
 
-// tell tells the follower alone an event of a run.
-func (w *follower) tell(e Event) {
+// beginText tells the follower alone the text of a run so far, before it has read
+// anything. Pieces that have come meanwhile are in it.
+func (w *follower) beginText(e Event) {
 	w.feed.mu.Lock()
 	defer w.feed.mu.Unlock()
+	w.items = slices.DeleteFunc(w.items, func(i item) bool { return i.Kind == EventDelta })
 	w.add(item{Event: e, head: w.feed.head})
 }
 

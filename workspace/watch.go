@@ -110,7 +110,7 @@ func (m *Manager) follow(l *ledger.Ledger) (w *follower, leave func(), err error
 	m.mu.Unlock()
 	for _, run := range held {
 		w.feed.followRun(&run.told)
-		run.live.soFar(w.tell)
+		run.live.soFar(w.beginText)
 	}
 	return w, leave, nil
 }
