@@ -1,6 +1,7 @@
 package document
 
 import (
+	"crypto/rand"
 	"math"
 	"slices"
 	"sort"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/persist"
 )
@@ -293,17 +293,17 @@ func newAtEnd(list []int) int {
 
 // NextAfter returns the number of the message that is added to the end of the
 // conversation next, if the document, which holds the content of from, is to hold
-// that of to.
+// that of to. It adds one to a branch, since what the others keep depends on it
+// and on the handler of the conversation.
 func (d *Document) NextAfter(from, to *state.State) (int, error) {
-	in, err := newInterner(d)
+	branch := to.Fork()
+	said := state.AssistantText(rand.Text()) // the text of no other message
+	if err := state.Messages.Set(branch, []state.Message{said}); err != nil {
+		return 0, err
+	}
+	_, s, err := d.save(from, branch.Snapshot(), nil)
 	if err != nil {
 		return 0, err
 	}
-	t, err := newTalk(d, from)
-	if err != nil {
-		return 0, err
-	}
-	numbers := t.numbers.Slice(0, t.numbers.Len()).([]int)
-	after := internal.ConversationMessages(internal.Conversation(to))
-	return in.next + newAtEnd(numbersLeft(numbers, rawTextsOf(t.messages), rawTextsOf(after))), nil
+	return s.talk.lastNumber(), nil
 }

@@ -97,8 +97,6 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 				}
 				next, err := d.NextAfter(saved, st.Snapshot())
 				require.NoError(t, err)
-				before, now := state.Messages.Or(saved, nil), state.Messages.Or(st, nil)
-				edited := len(now) < len(before) || !slices.EqualFunc(before, now[:len(before)], state.Message.Equal)
 				said := state.UserText(fmt.Sprint("answer ", next))
 				require.NoError(t, state.Messages.Set(st, []state.Message{said}))
 				effects, err := d.Save(saved, st.Snapshot(), nil)
@@ -106,9 +104,7 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 				apply(effects)
 				numbers, err := d.Numbers()
 				require.NoError(t, err)
-				if !edited { // else equal texts may change places when the conversation is stored
-					require.Equal(t, next, numbers[len(numbers)-1], "the number that was known before")
-				}
+				require.Equal(t, next, numbers[len(numbers)-1], "the number that was known before")
 			}
 		}
 	})

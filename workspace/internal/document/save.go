@@ -13,19 +13,24 @@ import (
 // document must hold the content of the first, except for the fields that have
 // moved.
 func (d *Document) Save(from, to *state.State, moved Moved) ([]state.Effect, error) {
+	effects, _, err := d.save(from, to, moved)
+	return effects, err
+}
+
+func (d *Document) save(from, to *state.State, moved Moved) ([]state.Effect, *saver, error) {
 	changes, err := to.Effects(from)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in, err := newInterner(d)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	before, err := newTalk(d, from)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := saver{interner: in, talk: before}
+	s := &saver{interner: in, talk: before}
 	edited := d.Has(PartConversation, fieldEntries) && entriesEdited(changes)
 	var effects []state.Effect
 	for i, change := range changes {
@@ -48,13 +53,13 @@ func (d *Document) Save(from, to *state.State, moved Moved) ([]state.Effect, err
 	}
 	added, err := s.newMessages()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	effects = append(added, effects...)
 	if stored, err := d.version(); err != nil || stored == to.Version() {
-		return effects, err
+		return effects, s, err
 	}
-	return append(effects, versionEffect(to.Version())), nil
+	return append(effects, versionEffect(to.Version())), s, nil
 }
 
 // isConversation reports whether an effect edits the conversation.
@@ -194,6 +199,17 @@ func newTalk(d *Document, st *state.State) (talk, error) {
 
 func (t *talk) add(msgs []state.Message, numbers []int) {
 	t.added, t.addedNumbers = append(t.added, msgs...), append(t.addedNumbers, numbers...)
+}
+
+// lastNumber returns the number of the last message, or 0.
+func (t *talk) lastNumber() int {
+	if n := len(t.addedNumbers); n > 0 {
+		return t.addedNumbers[n-1]
+	}
+	if n := t.numbers.Len(); n > 0 {
+		return persist.At[int](t.numbers, n-1)
+	}
+	return 0
 }
 
 func (t *talk) len() int { return t.messages.Len() + len(t.added) }
