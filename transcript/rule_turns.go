@@ -106,7 +106,8 @@ func findBeginning(c *checker) {
 	}
 }
 
-// findEarlyCalls demands that a turn with calls follows the user or results.
+// findEarlyCalls demands that a turn with calls follows the user or results. A
+// system message is no turn, as in findBeginning.
 func findEarlyCalls(c *checker) {
 	if !c.CallsAfterUser {
 		return
@@ -114,6 +115,9 @@ func findEarlyCalls(c *checker) {
 	var before, beforeTurn state.Message // the message, and the turn of the assistant
 	for _, i := range c.sent {
 		m := c.msgs[i]
+		if origin.IsSystem(m) {
+			continue
+		}
 		if before == nil || !isAssistantTurn(before, m) {
 			beforeTurn = before
 		}

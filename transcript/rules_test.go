@@ -147,9 +147,6 @@ func TestForeignTrim(t *testing.T) {
 		Obeys: func(c propertyCase, msgs []state.Message) error {
 			rules := c.profile.Rules()
 			rules.AssistantAfterResults = false // which trims may break
-			// Where results may be late, that of a call which a trim drops can be what other
-			// calls follow.
-			rules.CallsAfterUser = rules.CallsAfterUser && rules.AdjacentResults
 			profile, err := transcript.NewProfile(rules)
 			if err != nil {
 				return err
@@ -193,6 +190,23 @@ func TestForeignFormat(t *testing.T) {
 				require.NotContains(t, refused(transcript.Check(msgs, built)), "prefill")
 			}
 		})
+	}
+}
+
+// A system message in the middle, where a provider accepts one, is no turn: calls
+// behind it follow the user, and those behind a text of the assistant do not.
+func TestCallsAfterASystemMessage(t *testing.T) {
+	profile, err := transcript.NewProfile(transcript.Rules{Name: "Elsewhere", Format: "elsewhere", CallsAfterUser: true})
+	require.NoError(t, err)
+	const call, result = `{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f"}]}`,
+		`{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}`
+	const system, said = `{"type":"text","role":"system","content":"a"}`, `{"type":"text","role":"assistant","content":"a"}`
+	for want, msgs := range map[string][]string{
+		"":            {user, system, system, call, result},
+		"1:call-turn": {system, call, result},
+		"2:call-turn": {said, system, call, result},
+	} {
+		require.Equal(t, want, refused(transcript.Check(decodeAll(t, msgs...), profile)))
 	}
 }
 
