@@ -222,8 +222,8 @@ func (t *Turn) setCalls(calls []state.ToolCall) {
 	t.calls, t.taken, t.open, t.step = calls, make([]bool, len(calls)), len(calls), nil
 }
 
-// Suspended returns the calls that wait for a result from outside: those of the
-// run, and those that functions of this turn have suspended.
+// Suspended returns the calls that wait for a result from outside: in a run, those
+// of the run, and otherwise those that functions of this turn have suspended.
 func (t *Turn) Suspended() []state.ToolCall {
 	waiting := t.waiting()
 	calls := make([]state.ToolCall, len(waiting))

@@ -34,8 +34,8 @@ func newChecker(msgs []state.Message, profile Profile) *checker {
 	return c
 }
 
-// isNothing reports whether a message is none: without calls and results, and of
-// no known kind.
+// isNothing reports whether a message is nothing that can be sent: it has neither
+// calls nor results, and its kind is not known.
 func (c *checker) isNothing(i int) bool {
 	return len(c.callsOf(i)) == 0 && c.answers[i] == none && !internal.IsMessage(c.msgs[i])
 }

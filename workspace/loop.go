@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -46,7 +47,7 @@ func Loop(l *tool.Loop) func(context.Context, *Run) error {
 type turnRun struct{ *Run }
 
 func (r turnRun) Suspend(c state.ToolCall, reason string) {
-	r.suspended.note(r.state, document.CallKey(c), document.Suspension{
+	r.suspended.note(r.state, runctx.Key(c), document.Suspension{
 		RunID: r.runID, Calls: 1, Reason: r.Redact(reason), At: ledger.CurrentTime(),
 	})
 }
@@ -60,7 +61,7 @@ func (r turnRun) Waiting() []state.ToolCall {
 }
 
 func (r turnRun) Approved(c state.ToolCall) (by string, ok bool) {
-	return r.suspended.approved(document.CallKey(c))
+	return r.suspended.approved(runctx.Key(c))
 }
 
 // Decided returns the calls that the message of the run has decided, as the
@@ -74,7 +75,7 @@ func (r turnRun) Decided() (calls []state.ToolCall) {
 		return nil
 	}
 	for call := range callsBackward(state.Messages.Or(r.state, nil)) {
-		if key := document.CallKey(call); left[key] > 0 {
+		if key := runctx.Key(call); left[key] > 0 {
 			left[key]--
 			calls = append(calls, call)
 		}

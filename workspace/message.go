@@ -11,7 +11,7 @@ import (
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -260,7 +260,7 @@ const maxTrace = 1 << 10
 func (m *Message) decided() []string {
 	keys := slices.Concat(m.Approve, m.Refuse)
 	for _, a := range m.Answers {
-		keys = append(keys, document.CallKey(a.Call()))
+		keys = append(keys, runctx.Key(a.Call()))
 	}
 	return keys
 }

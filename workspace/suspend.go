@@ -9,7 +9,6 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/transcript"
-	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // Suspend lets calls wait for a result from outside. They stay open when the run
@@ -35,7 +34,7 @@ func (r *Run) Suspend(callIDs ...string) error {
 // agent, or of the host if agent is empty. If it returns an error, nothing has
 // changed.
 func (c *liveContent) answer(agent string, m state.ToolResultMessage) error {
-	key := document.CallKey(m.Call())
+	key := runctx.Key(m.Call())
 	if !c.suspended.has(key) {
 		return notSuspended(key)
 	}
@@ -108,7 +107,7 @@ func notSuspended(key string) error { return fmt.Errorf("%w: %s", ErrNotSuspende
 // refuse answers a call that waits as refused, whoever has made it.
 func (c *liveContent) refuse(key string) error {
 	for _, s := range c.suspended.calls(c.state) {
-		if document.CallKey(s.ToolCall) == key {
+		if runctx.Key(s.ToolCall) == key {
 			return c.answer("", runctx.Refusal(s.ToolCall))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -36,7 +37,7 @@ func decodeSuspended(doc *document.Document) (*suspendedCalls, error) {
 func openCalls(st *state.State) map[string]int {
 	open := map[string]int{}
 	for _, call := range transcript.Pending(state.Messages.Or(st, nil)) {
-		open[document.CallKey(call)]++
+		open[runctx.Key(call)]++
 	}
 	return open
 }
@@ -136,7 +137,7 @@ func (s *suspendedCalls) calls(st *state.State) (calls []Suspended) {
 	}
 	found := map[string]int{}
 	for _, call := range document.FirstOpen(state.Messages.Or(st, nil), now) {
-		key := document.CallKey(call)
+		key := runctx.Key(call)
 		found[key]++
 		if s := now[key]; found[key] > s.Approved {
 			calls = append(calls, Suspended{ToolCall: call, Reason: s.Reason, RunID: s.RunID, Since: s.At})
@@ -249,11 +250,11 @@ func (w *Workspace) Suspended() []Suspended {
 	agents := map[string]string{} // by the keys of calls, of which the latest counts
 	for _, r := range w.state.History().All() {
 		for c := range callsBackward(r.Output) {
-			agents[document.CallKey(c)] = r.Agent
+			agents[runctx.Key(c)] = r.Agent
 		}
 	}
 	for i := range calls {
-		calls[i].Agent = agents[document.CallKey(calls[i].ToolCall)]
+		calls[i].Agent = agents[runctx.Key(calls[i].ToolCall)]
 	}
 	return calls
 }

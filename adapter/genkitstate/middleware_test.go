@@ -402,7 +402,7 @@ func TestStreamHasResults(t *testing.T) {
 	}
 }
 
-// A step of Genkit's own tools alone is none of this middleware: it does not count,
+// A step of Genkit's own tools alone does not concern this middleware: it does not count,
 // no chunk of the stream is empty, and its tools are offered.
 func TestStepsOfGenkitDoNotCount(t *testing.T) {
 	b := newBench(t, ai.NewModelMessage(request("look", "c1", `{"name":"x"}`)), ai.NewModelMessage(request("look", "c2", `{"name":"y"}`)),

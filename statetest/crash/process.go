@@ -51,8 +51,8 @@ func (noService) Temporary() bool { return true }
 // Model returns a Model whose script all processes of the case share: the nth
 // call of each process returns a Model of the nth script, which has the replies
 // of the first process. A request that comes again gets the answer that it got
-// before. Calls that a takeover has answered with an error are made again, with
-// new ids.
+// before. Calls of which a prompt says that they were not completed are
+// made again, with new ids.
 func (p *Process) Model(f *provider.Format, replies ...statetest.Reply) *statetest.Model {
 	c := &kit.Case{Report: p.w, Secrets: p.w.secrets, Asked: p.w.noteRequest, Gate: func(ctx context.Context, ask func()) error {
 		_, err := pass(ctx, p, place{kindModel, "model"}, func(point) (struct{}, error) {

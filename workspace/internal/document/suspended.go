@@ -8,21 +8,13 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/transcript"
 )
 
 // PartSuspended has the calls that wait for a result from outside, each under
 // its key.
 const PartSuspended = "suspended"
-
-// CallKey returns the key by which a call and its result know each other: its
-// id, or its name if the provider gives calls no ids.
-func CallKey(c state.ToolCall) string {
-	if c.ID == "" {
-		return c.Name
-	}
-	return c.ID
-}
 
 // Suspension is the value of a field of PartSuspended.
 type Suspension struct {
@@ -167,7 +159,7 @@ func FirstOpen(msgs []state.Message, suspended map[string]Suspension) []state.To
 	var calls []state.ToolCall
 	found := map[string]int{}
 	for _, call := range transcript.Pending(msgs) {
-		if key := CallKey(call); found[key] < suspended[key].Calls {
+		if key := runctx.Key(call); found[key] < suspended[key].Calls {
 			found[key]++
 			calls = append(calls, call)
 		}
@@ -252,6 +244,6 @@ func (d *Document) holdsSuspended(r *resultRanges, suspended map[string]Suspensi
 		return false, err
 	}
 	return slices.ContainsFunc(transcript.Pending(slices.Concat(output, answers)), func(c state.ToolCall) bool {
-		return suspended[CallKey(c)].Calls > 0
+		return suspended[runctx.Key(c)].Calls > 0
 	}), nil
 }
