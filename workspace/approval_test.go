@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,7 +21,8 @@ import (
 // b" are two calls, "hello" is none. Each call of pay needs an approval.
 type office struct {
 	m     *workspace.Manager
-	made  []string // each call that was made, and who has approved it
+	mu    sync.Mutex
+	made  []string // each call that was made, and by whom it was approved
 	fails bool     // the next attempt to answer fails, after the calls were made
 	asked int
 }
@@ -32,6 +34,8 @@ func newOffice(t *testing.T) *office {
 	}
 	pay := tool.Must(tool.New("pay", "", func(ctx context.Context, in in) (string, error) {
 		call, _ := tool.CallOf(ctx)
+		o.mu.Lock() // calls of one message are made at the same time
+		defer o.mu.Unlock()
 		o.made = append(o.made, fmt.Sprintf("%s by %s, approved by %q", in.To, call.Agent, call.ApprovedBy))
 		return "paid " + in.To, nil
 	}, tool.NeedsApproval(func(_ context.Context, in in) (string, bool) { return "money for " + in.To, true })))
