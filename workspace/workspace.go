@@ -19,7 +19,6 @@ type Workspace struct {
 	settings *sharedSettings
 
 	suspended *suspendedCalls
-	masks     *state.Redactor // of the host, if state is the handle of an agent
 }
 
 // UserID returns the user whose workspace it is.
@@ -48,11 +47,8 @@ func (w *Workspace) Redact(text string) string { return w.Redactor().Redact(text
 // they are set now: see [state.State.Redactor]. It returns nil if there are
 // none, and the same Redactor as long as they do not change.
 func (w *Workspace) Redactor() *state.Redactor {
-	switch {
-	case w.state == nil: // the zero Workspace
+	if w.state == nil { // the zero Workspace
 		return nil
-	case w.masks != nil:
-		return w.masks
 	}
 	return w.memory.redactor(w.state.Redactor())
 }
@@ -94,7 +90,7 @@ func newLiveContent(
 		return nil, err
 	}
 	return &liveContent{
-		Workspace: Workspace{user: user, state: s, memory: m, settings: set, suspended: suspended}, schema: schema,
+		Workspace: Workspace{user, s, m, set, suspended}, schema: schema,
 		doc: doc.Clone(), position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(),
 	}, nil
 }
