@@ -30,6 +30,7 @@ type FieldInfo struct {
 	Handler     string   // the name of the handler
 	Was         []string // former names
 	Secret      bool
+	Shared      bool
 	Ephemeral   bool
 	Reference   bool // Ephemeral and NoCopy: see [Field]
 	Writable    bool // this handle may write it
@@ -91,6 +92,7 @@ func (sp *fieldSpec) info() FieldInfo {
 		Handler:     sp.handler.name,
 		Was:         slices.Clone(sp.was),
 		Secret:      sp.form.Secret,
+		Shared:      sp.slot.Kept,
 		Ephemeral:   sp.ephemeral,
 		Reference:   sp.form.Reference,
 		Writable:    true,

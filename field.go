@@ -39,6 +39,11 @@ type Field[T any] struct {
 	// masks it in texts. A value that its JSON does not give back, such as one
 	// whose MarshalJSON masks it, cannot be secret.
 	Secret bool
+	// Shared fields belong to a user of package workspace: all threads of the user
+	// have one value. A write is merged into it, through the Handler, when the
+	// run that has made it is finished. In a State without a workspace, Shared
+	// has no effect. The conversation, and Ephemeral fields, cannot be shared.
+	Shared bool
 	// Ephemeral fields are never exported, and EndRun deletes them.
 	Ephemeral bool
 	// NoCopy stores and returns values without copying them. The caller must
@@ -121,6 +126,10 @@ func (f *Field[T]) declare(d *schemaDraft) {
 	sp.description, sp.updateRules, sp.owner = f.Description, f.UpdateRules, f.Owner
 	sp.read, sp.write = f.Read, f.Write
 	sp.ephemeral, sp.maxBytes = f.Ephemeral, f.MaxBytes
+	sp.slot.Kept = f.Shared
+	if f.Shared && (f.Ephemeral || f.Name == messagesName) {
+		d.failField(f.Name, "cannot be Shared: it belongs to one State")
+	}
 	sp.form.Secret, sp.form.NoCopy = f.Secret, f.NoCopy
 	if f.Secret && !reference && !sp.form.Plan.InventsNothing() {
 		d.failField(f.Name, "cannot be Secret: the JSON of %v does not give the value back", typ)

@@ -116,7 +116,7 @@ func (h *handle) put(sp *fieldSpec, o engine.Op, v any) (err error) {
 func (h *handle) rewrite(sp *fieldSpec, compute func(current any) (any, error)) error {
 	o := sp.newOp(OpUpdate, replaceHandler)
 	o.Author, o.Computed = h.author, true
-	err := h.branch.Rewrite(h.view(), o, func(c *engine.Cell) (engine.Update, error) {
+	again := func(c *engine.Cell) (engine.Update, error) {
 		var current any
 		if c != nil {
 			current = sp.form.Load(c.Value)
@@ -125,9 +125,12 @@ func (h *handle) rewrite(sp *fieldSpec, compute func(current any) (any, error)) 
 		if err != nil {
 			return engine.Update{}, err
 		}
-		return sp.store(o.Address, v, false)
-	})
-	return h.explain(err)
+		return sp.store(sp.address(), v, false)
+	}
+	if sp.slot.Kept {
+		o.Again = again
+	}
+	return h.explain(h.branch.Rewrite(h.view(), o, again))
 }
 
 // write signs and commits one op.

@@ -25,6 +25,15 @@ type bodied interface {
 // fillInternal sets the variables of package internal.
 func fillInternal() bool {
 	persist.Declare[Message]()
+	internal.SharedNames = func(schema any) map[string]bool {
+		if s, _ := schema.(*Schema); s != nil {
+			return s.shared
+		}
+		return nil
+	}
+	internal.KeepShared = func(st any) { st.(*State).on().branch.Keep() }
+	internal.SharedWrites = func(st any, from int) ([]internal.SharedWrite, error) { return st.(*State).on().sharedWrites(from) }
+	internal.RedoShared = func(st any, writes []internal.SharedWrite) error { return st.(*State).on().redoShared(writes) }
 	internal.ImportForm = func(schema any, in *form.State, c any) (any, []form.Moved, error) {
 		kept, _ := c.(*conversation)
 		return importForm(schema.(*Schema), in, kept)

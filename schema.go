@@ -22,8 +22,9 @@ type Schema struct {
 	names   nameFilter            // of byName and former
 	keys    *fieldSpec            // of undeclared keys
 	history *historyForm
-	windows *fieldSpec   // of the conversation, which is no field of the program's
-	stored  []*fieldSpec // fields, and windows
+	windows *fieldSpec      // of the conversation, which is no field of the program's
+	stored  []*fieldSpec    // fields, and windows
+	shared  map[string]bool // the present and former names of the Shared fields, nil without any
 	layout  *engine.Layout
 
 	team   Team
@@ -358,6 +359,9 @@ func (s *Schema) compile() {
 		if sp.form.Secret {
 			s.secrets = append(s.secrets, sp)
 		}
+		if sp.slot.Kept {
+			s.addShared(sp)
+		}
 	}
 	messagesClass := s.messages().slot.Class
 	s.history = newHistoryForm(historySlot, messagesClass, s.access.resultClasses(messagesClass), len(s.access.readers), s.limits.Results)
@@ -368,6 +372,16 @@ func (s *Schema) compile() {
 	s.stored = append(slices.Clone(s.fields), w)
 	s.windows, s.layout.Slots[windowsSlot] = w, &w.slot
 	s.access.finish()
+}
+
+// addShared notes the names of a Shared field.
+func (s *Schema) addShared(sp *fieldSpec) {
+	if s.shared == nil {
+		s.shared = map[string]bool{}
+	}
+	for _, name := range append([]string{sp.name}, sp.was...) {
+		s.shared[name] = true
+	}
 }
 
 // nameFilter is a set of names that may contain more than was added. It tells

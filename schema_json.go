@@ -33,6 +33,7 @@ type fieldText struct {
 	Write       scopeText `json:"write,omitzero"`
 	Handler     string    `json:"handler,omitempty"`
 	Secret      bool      `json:"secret,omitempty"`
+	Shared      bool      `json:"shared,omitempty"`
 	Ephemeral   bool      `json:"ephemeral,omitempty"`
 	NoCopy      bool      `json:"no_copy,omitempty"`
 	MaxBytes    int       `json:"max_bytes,omitempty"`
@@ -64,7 +65,7 @@ func (s scopeText) MarshalJSON() ([]byte, error) {
 //	  "fields": [{
 //	    "name": "order_id", "type": "string", "description": "…", "update_rules": "…",
 //	    "owner": "support", "read": "public", "write": ["billing"],
-//	    "handler": "replace", "secret": false, "ephemeral": false, "max_bytes": 100,
+//	    "handler": "replace", "secret": false, "shared": false, "ephemeral": false, "max_bytes": 100,
 //	    "was": ["order"]
 //	  }],
 //	  "team": {"support": ["billing"]},
@@ -167,7 +168,7 @@ func decodeField(r *jsontext.Reader) (fieldText, error) {
 		Name: r.String("name"), Type: r.String("type"), Description: r.String("description"),
 		UpdateRules: r.String("update_rules"), Owner: r.String("owner"), Handler: r.String("handler"),
 		Read: decodeScope(r, "read"), Write: decodeScope(r, "write"),
-		Secret: r.Bool("secret"), Ephemeral: r.Bool("ephemeral"), NoCopy: r.Bool("no_copy"),
+		Secret: r.Bool("secret"), Shared: r.Bool("shared"), Ephemeral: r.Bool("ephemeral"), NoCopy: r.Bool("no_copy"),
 		MaxBytes: r.Int("max_bytes"), Was: r.Strings("was"),
 	}
 	return f, r.End()
@@ -235,7 +236,7 @@ func fieldOf[T any](f fieldText, handlers handlerSet, shipped ...Handler[T]) (Pa
 	field := &Field[T]{
 		Name: f.Name, Description: f.Description, UpdateRules: f.UpdateRules, Owner: f.Owner,
 		Read: f.Read.Scope, Write: f.Write.Scope,
-		Secret: f.Secret, Ephemeral: f.Ephemeral, NoCopy: f.NoCopy, MaxBytes: f.MaxBytes,
+		Secret: f.Secret, Shared: f.Shared, Ephemeral: f.Ephemeral, NoCopy: f.NoCopy, MaxBytes: f.MaxBytes,
 		Was: f.Was,
 	}
 	if f.Handler == "" {
@@ -295,7 +296,7 @@ func (s *Schema) MarshalJSON() ([]byte, error) {
 		f := fieldText{
 			Name: sp.name, Type: sp.typeName(), Description: sp.description, UpdateRules: sp.updateRules, Owner: sp.owner,
 			Read: scopeText{sp.read}, Write: scopeText{sp.write},
-			Secret: sp.form.Secret, Ephemeral: sp.ephemeral, NoCopy: sp.form.NoCopy, MaxBytes: sp.maxBytes,
+			Secret: sp.form.Secret, Shared: sp.slot.Kept, Ephemeral: sp.ephemeral, NoCopy: sp.form.NoCopy, MaxBytes: sp.maxBytes,
 			Was: sp.was,
 		}
 		if h := sp.handler; h.kind != replaces && h.kind != appends || h.kind == replaces && sp.form.Elem != nil {

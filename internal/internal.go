@@ -7,6 +7,7 @@
 package internal
 
 import (
+	"errors"
 	"reflect"
 
 	"github.com/agentstate/state/internal/form"
@@ -44,6 +45,41 @@ var (
 	Windows     any
 	WindowsName string
 )
+
+// SharedWrite is a write to a Shared field of a *state.State, as data.
+type SharedWrite struct {
+	Field string `json:"-"`
+	// Op is "set" for a write through the handler of the field, "replace",
+	// "delete", or "update" for a value that was made of what the field had. "read"
+	// writes nothing: what was written next depends on what the field had.
+	Op string `json:"op"`
+	// Value is what was given to the handler, or the new value. An update without
+	// a value unsets the field.
+	Value string `json:"value,omitempty"`
+	// Read is the hash of what an update has read, or "" if the field was unset.
+	Read  string `json:"read,omitempty"`
+	Agent string `json:"agent,omitempty"`
+	Cause string `json:"cause,omitempty"`
+	// Again makes the update of another value. It is nil if that is not possible.
+	Again any `json:"-"`
+}
+
+// SharedNames returns the present and former names of the Shared fields of a
+// *state.Schema, or nil. The caller must not change the map. KeepShared lets a
+// *state.State keep what is written to them from now on. SharedWrites returns,
+// of a snapshot, what was kept from an index on. RedoShared does writes again on
+// the content of another State, which nobody else uses. If an update, or what follows
+// a read, cannot be done again, because the field is not as it was read, the
+// error matches ErrSharedStale and state.ErrConflict.
+var (
+	SharedNames  func(schema any) map[string]bool
+	KeepShared   func(st any)
+	SharedWrites func(st any, from int) ([]SharedWrite, error)
+	RedoShared   func(st any, writes []SharedWrite) error
+)
+
+// ErrSharedStale is an error of RedoShared.
+var ErrSharedStale = errors.New("state: what was read of a shared field has changed")
 
 // Branch returns what identifies the content of a *state.State: all handles of it
 // have the same. IsWritable reports whether it can be written at all.

@@ -45,5 +45,9 @@ func (m *Manager) checkWorkspace(ctx context.Context, user string, schema *state
 	if err != nil {
 		return err
 	}
-	return checkContent(schema, doc)
+	var shares *sharing
+	if isThread(user) {
+		shares = sharingOf(schema, m.opts.ThreadMemory)
+	}
+	return checkContent(schema, doc, shares)
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // Commit stores the changes since the last commit. Committed changes survive
-// the process: a holder that takes the run over continues with them. If the
+// the process: a holder that takes the run over continues with them. What it has
+// written to shared fields is stored for this run only, until it is finished. If the
 // store is away, Commit tries again until ctx ends or the lease is nearly over.
 //
 // If Commit returns an error, nothing was stored, unless the error is
@@ -41,6 +42,9 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 		return err
 	}
 	d, err := r.delta()
+	if err == nil && r.part != nil {
+		err = r.part.store(&d, r.doc)
+	}
 	if err != nil || len(d.Effects) == 0 && with == nil {
 		return err
 	}
@@ -68,9 +72,12 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 }
 
 // holder identifies the run. The caller holds mu.
-func (r *Run) holder() ledger.Holder {
+func (r *Run) holder() ledger.Holder { return r.holderAt(r.position) }
+
+// holderAt is holder for a run that has left the content at a position.
+func (r *Run) holderAt(at ledger.Position) ledger.Holder {
 	h := r.lease.holder()
-	h.At, h.Trace = r.position, r.trace()
+	h.At, h.Trace = at, r.trace()
 	h.Answers, h.Ended = r.progress()
 	return h
 }

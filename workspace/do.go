@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (m *Manager) Do(ctx context.Context, userID string, fn func(ctx context.Con
 		if m.inRunOf(ctx, userID) {
 			return fmt.Errorf("%w: it is that of the caller", ErrBusy)
 		}
-		if err := m.checkAccepting(); err != nil {
+		if err := cmp.Or(checkRuns(userID), m.checkAccepting()); err != nil {
 			return err
 		}
 		run, err := m.beginTicket(ctx, l)

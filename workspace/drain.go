@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -14,17 +15,35 @@ import (
 // message waits. The status of the outcome is "" if the run is left to another
 // holder.
 func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
-	run, err = m.attemptRun(run)
 	defer func() {
 		out.RunID, out.Reply = run.runID, run.Reply()
 		run.markReturned() // if it was not called
 		run.done()
 	}()
+	for {
+		next, out, anew, err := m.performOnce(&run)
+		if !anew {
+			return next, out, err
+		}
+		begun, anewErr := run.anew()
+		if anewErr != nil {
+			return nil, out, m.leaveRun(run, errors.Join(anewErr, err))
+		}
+		run.done()
+		run = begun
+	}
+}
+
+// performOnce is performRun for a run that may have to be begun anew, because
+// another thread has changed what it has read. Then it is still under way.
+func (m *Manager) performOnce(at **Run) (next *Run, out Outcome, anew bool, err error) {
+	run, err := m.attemptRun(*at)
+	*at = run
 	if err != nil && run.held.Err() != nil && !(run.hasOverrun(err) && run.isLastAttempt() && m.ctx.Err() == nil) {
 		if run.hasOverrun(err) && run.leaseValid() { // another holder counts the attempt
 			run.lease.abandon(fmt.Errorf("%w: %v", ErrFenced, err))
 		}
-		return nil, out, m.leaveRun(run, err)
+		return nil, out, false, m.leaveRun(run, err)
 	}
 	ctx := context.WithoutCancel(run.ctx) // the result is stored even if the context has ended
 	if err == nil {
@@ -33,9 +52,13 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 		case err == nil:
 			out.Status = StatusDone
 			m.moveWindows(run)
-			return next, out, nil
+			return next, out, false, nil
 		case !run.leaseValid():
-			return nil, out, m.leaveRun(run, err)
+			return nil, out, false, m.leaveRun(run, err)
+		case errors.Is(err, internal.ErrSharedStale) && run.held.Err() != nil:
+			return nil, out, false, m.leaveRun(run, err)
+		case errors.Is(err, internal.ErrSharedStale):
+			return nil, out, true, err
 		}
 		// The run has left something that cannot be stored.
 	}
@@ -44,10 +67,10 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 		if run.leaseValid() { // another holder counts an attempt
 			run.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failErr))
 		}
-		return nil, out, m.leaveRun(run, errors.Join(failErr, err))
+		return nil, out, false, m.leaveRun(run, errors.Join(failErr, err))
 	}
 	out.Status, out.Reason = StatusFailed, run.failureText()
-	return next, out, err
+	return next, out, false, err
 }
 
 // attemptRun calls Options.Run until it asks for no other attempt. It returns
@@ -135,8 +158,20 @@ func (r *Run) again(delay time.Duration, overrun bool) (*Run, error) {
 		r.cancel(err) // a Manager that is shutting down leaves the attempt to others
 		return nil, err
 	}
+	return r.beginAgain(held, parent, func(ctx context.Context, by ledger.Holder) (*ledger.Head, error) {
+		return r.ledger.Again(ctx, by, r.m.opts.Attempts)
+	})
+}
+
+// anew returns the run, begun anew without what it has committed.
+func (r *Run) anew() (*Run, error) { return r.beginAgain(r.held, r.parent, r.ledger.Restart) }
+
+// beginAgain returns the run of which count has noted that it begins again.
+func (r *Run) beginAgain(
+	held, parent context.Context, count func(context.Context, ledger.Holder) (*ledger.Head, error),
+) (*Run, error) {
 	began := time.Now()
-	h, err := r.countAttempt(held)
+	h, err := r.count(held, count)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +181,9 @@ func (r *Run) again(delay time.Duration, overrun bool) (*Run, error) {
 	return next, err
 }
 
-func (r *Run) countAttempt(ctx context.Context) (*ledger.Head, error) {
+func (r *Run) count(
+	ctx context.Context, count func(context.Context, ledger.Holder) (*ledger.Head, error),
+) (*ledger.Head, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.checkHeld(); err != nil {
@@ -154,7 +191,7 @@ func (r *Run) countAttempt(ctx context.Context) (*ledger.Head, error) {
 	}
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
-	h, err := r.ledger.Again(ctx, r.holder(), r.m.opts.Attempts)
+	h, err := count(ctx, r.holder())
 	if err != nil {
 		return nil, r.endIfLost(err)
 	}

@@ -75,6 +75,9 @@ func (r *Run) endFinished(ctx context.Context) (*Run, error) {
 	defer r.hooks.Store(false)
 	r.m.runCompleted(ctx, r, nil)
 	r.m.tidy(ctx, r.ledger, s.head)
+	if r.shared != nil {
+		r.m.tidy(ctx, r.shared, r.shared.LastHead())
+	}
 	return next, nil
 }
 
@@ -117,6 +120,10 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	if err != nil {
 		return successor{}, err
 	}
+	change := r.applyShared(r.m, r.shared, &d)
+	if change != nil {
+		change.RunID = r.runID
+	}
 	doc := r.doc.Clone()
 	if err := doc.ApplySaved(d.Effects, r.origin(d), r.schema, d.state); err != nil {
 		return successor{}, err
@@ -130,10 +137,10 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	began, next := time.Now(), r.nextLease()
-	h, at, err := r.ledger.Finish(ctx, r.holder(), all, r.reply, next)
+	h, at, err := r.ledger.Finish(ctx, r.holder(), all, r.reply, next, change)
 	if err != nil {
 		r.dropNext(next, err)
-		return successor{}, r.endIfLost(err)
+		return successor{}, sharedError(r.endIfLost(err))
 	}
 	r.position = at
 	op.wrote, op.Effects, op.Version, op.Queued = true, len(all.Effects), at.Version, h.Waiting()

@@ -186,6 +186,9 @@ func (m *Manager) newBeginning(userID string, msg Message) (*beginning, error) {
 	if err := m.checkAccepting(); err != nil {
 		return nil, err
 	}
+	if err := checkRuns(userID); err != nil {
+		return nil, err
+	}
 	busy, err := m.busyOf(msg)
 	if err != nil {
 		return nil, err
@@ -342,7 +345,7 @@ func (m *Manager) decisionsCheck(user string, msg Message) func(*document.Docume
 		return nil
 	}
 	return func(doc *document.Document, accepted [][]byte) error {
-		c, err := newLiveContent(user, m.opts.Schema, doc, ledger.Position{})
+		c, err := m.content(user, doc, ledger.Position{}, nil)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -13,6 +14,11 @@ import (
 // has changed. If the workspace changes meanwhile, Update calls fn again, so fn
 // should have no other effect. During a run, Update returns ErrBusy. An error
 // of fn is returned, and nothing is stored.
+//
+// With the id of [Shared], Update changes what all threads of a user share, the
+// shared fields and the memory, whatever runs there are; also within a run, which
+// does not see the change unless it is begun anew. ErrInvalid is returned for a
+// change of anything else.
 func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspace) error) error {
 	return m.updateFrom(ctx, userID, nil, fn)
 }
@@ -89,7 +95,11 @@ func (m *Manager) tryUpdate(
 	if err := checkUnused(h, version); err != nil {
 		return err
 	}
-	c, err := newLiveContent(l.User(), m.opts.Schema, doc, h.Position())
+	sharedLedger, part, err := m.readPart(ctx, l.User())
+	if err != nil {
+		return err
+	}
+	c, err := m.content(l.User(), doc, h.Position(), part)
 	if err != nil {
 		return err
 	}
@@ -100,11 +110,21 @@ func (m *Manager) tryUpdate(
 		return err
 	}
 	d, err := c.delta()
-	if err != nil || len(d.Effects) == 0 {
+	if err == nil && ledger.IsShared(l.User()) {
+		err = m.sharing.checkPart(d.Effects)
+	}
+	if err != nil {
 		return err
 	}
+	change := c.applyShared(m, sharedLedger, &d)
+	if len(d.Effects) == 0 && change == nil {
+		return nil
+	}
 	c.endWrites(ErrRunEnded)
-	h, err = l.Update(ctx, ledger.KindUpdate, c.position, d.Change)
+	h, err = l.Update(ctx, ledger.KindUpdate, c.position, d.Change, change)
+	if err = sharedError(err); errors.Is(err, internal.ErrSharedStale) {
+		return ledger.ErrContentChanged
+	}
 	if err == nil {
 		op.wrote, op.Effects, op.Version = true, len(d.Effects), h.Version
 		// Unless others have written since, for whom the content is another one.
@@ -112,6 +132,9 @@ func (m *Manager) tryUpdate(
 			l.CacheContent(h.Position(), c.doc)
 		}
 		m.compactIfDue(ctx, l, h)
+		if change != nil {
+			m.tidy(ctx, sharedLedger, sharedLedger.LastHead())
+		}
 	}
 	return err
 }
@@ -181,7 +204,7 @@ func (m *Manager) compact(ctx context.Context, l *ledger.Ledger, force bool) err
 // the Manager is closed or too much waits, the next write does it, unless a secret
 // was replaced, which does not wait for another message.
 func (m *Manager) tidy(ctx context.Context, l *ledger.Ledger, h *ledger.Head) {
-	if !l.CompactionDue(h) {
+	if h == nil || !l.CompactionDue(h) {
 		return
 	}
 	noted := m.tidying.note(l.User(), func(ctx context.Context) { m.compactIfDue(ctx, l, h) })

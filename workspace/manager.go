@@ -15,6 +15,7 @@ import (
 type Manager struct {
 	core
 	opts       Options
+	sharing    *sharing // nil if nothing is shared
 	keyIDs     []string // of Options.Keys
 	cancel     context.CancelCauseFunc
 	accepting  context.Context // ends when no more runs are to begin
@@ -106,7 +107,7 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 func (m *Manager) ledgerOptions(user string) ledger.Options {
 	return ledger.Options{
 		Live:   m.opts.Live,
-		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, DropsSecret: m.dropsSecret, Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
+		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), DropsSecret: m.dropsSecret, Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
@@ -221,8 +222,11 @@ func (m *Manager) unmarkWatched(user string) bool {
 	}
 }
 
-// fits returns an error if this Manager cannot use content.
-func (m *Manager) fits(doc *document.Document) error { return checkContent(m.opts.Schema, doc) }
+// fits returns a function that returns an error for content of a workspace that
+// this Manager cannot use.
+func (m *Manager) fits(id string) func(*document.Document) error {
+	return func(doc *document.Document) error { return checkContent(m.opts.Schema, doc, m.sharingFor(id)) }
+}
 
 // trackRun makes Wait wait until done is called.
 func (m *Manager) trackRun() (done func()) {
@@ -298,16 +302,16 @@ func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bo
 			open[name], secret[name] = !f.Secret, f.Secret
 		}
 	}
-	memory := doc.Fields(document.PartMemory)
 	return slices.ContainsFunc(effects, func(e state.Effect) bool {
 		switch e.Part {
 		case document.PartField:
 			return !open[e.Field] && doc.Has(e.Part, e.Field)
 		case document.PartKey:
 			return secret[e.Field] && doc.Has(e.Part, e.Field)
-		case document.PartMemory:
-			entry, _, err := decodeMemoryEntry(memory[e.Field])
-			return doc.Has(e.Part, e.Field) && (err != nil || entry.Secret)
+		case document.PartMemory, document.PartSharedMemory:
+			return isSecretEntry(doc, e)
+		case document.PartShared:
+			return e.Kind == state.EffectDelete && !open[e.Field]
 		}
 		return false
 	})

@@ -79,11 +79,16 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	content, err := r.read(ctx, h)
-	if err != nil {
-		return err
+	c, err := r.read(ctx, h)
+	if err == nil && c.part != nil && c.part.stale != nil {
+		// It was taken over, and nobody can make again what it has made of what
+		// another thread has changed.
+		if h, err = r.ledger.Restart(ctx, r.holderAt(h.Position())); err == nil {
+			r.base = h.Run.Base.Version
+			r.answers, r.isAnswered = 0, false
+			c, err = r.read(ctx, h)
+		}
 	}
-	c, err := newLiveContent(r.ledger.User(), r.m.opts.Schema, content, h.Position())
 	if err != nil {
 		return err
 	}
@@ -103,23 +108,33 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 }
 
 // read reads the message of the run, and returns the content.
-func (r *Run) read(ctx context.Context, h *ledger.Head) (content *document.Document, err error) {
-	if h.Run.Message.Blob == "" { // most need no store
-		if content = r.ledger.CachedContent(h.Position()); content != nil {
-			r.message, err = readMessage(ctx, r.ledger, h.Run.Message)
-			return content, err
+func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
+	if h.Run.Message.Blob == "" && r.m.sharingFor(r.ledger.User()) == nil { // most need no store
+		if doc := r.ledger.CachedContent(h.Position()); doc != nil {
+			message, err := readMessage(ctx, r.ledger, h.Run.Message)
+			if err != nil {
+				return nil, err
+			}
+			r.message = message
+			return r.m.content(r.ledger.User(), doc, h.Position(), nil)
 		}
 	}
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
-	err = r.m.persist(ctx, r.ledger.User(), mayPassInRun, func(ctx context.Context) (err error) {
+	var doc, part *document.Document
+	err := r.m.persist(ctx, r.ledger.User(), mayPassInRun, func(ctx context.Context) (err error) {
 		if r.message, err = readMessage(ctx, r.ledger, h.Run.Message); err != nil {
 			return err
 		}
-		content, err = r.ledger.Content(ctx, h, h.Position())
+		if doc, err = r.ledger.Content(ctx, h, h.Position()); err == nil {
+			r.shared, part, err = r.m.readPart(ctx, r.ledger.User())
+		}
 		return err
 	})
-	return content, err
+	if err != nil {
+		return nil, err
+	}
+	return r.m.content(r.ledger.User(), doc, h.Position(), part)
 }
 
 // receiveMessage adds the message to the conversation and to the settings.

@@ -27,6 +27,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	if err := m.opts.complete(); err != nil {
 		return nil, err
 	}
+	m.sharing = sharingOf(m.opts.Schema, m.opts.ThreadMemory)
 	if db == nil {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
 	}

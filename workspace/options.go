@@ -33,6 +33,11 @@ type Options struct {
 	// than TTL, nor for other processes.
 	Run func(ctx context.Context, run *Run) error
 
+	// ThreadMemory says that the memory belongs to a thread also if the Schema has
+	// shared fields. Without shared fields it always does; otherwise it belongs to
+	// the user, as they do.
+	ThreadMemory bool
+
 	// Busy determines what happens to a message that arrives during a run and
 	// whose own Busy is BusyDefault (default BusyEnqueue).
 	Busy Busy

@@ -100,7 +100,7 @@ func (m *Manager) diff(ctx context.Context, userID string, from, to uint64) ([]s
 			if err != nil {
 				return err
 			}
-			mask, others := m.secretsOf(doc.Clone(), at), redact
+			mask, others := m.secretsOf(l.User(), doc.Clone(), at, nil), redact
 			redact = func(text string) string { return mask(others(text)) }
 			docs = append(docs, doc)
 		}
@@ -119,12 +119,17 @@ func (m *Manager) presentSecrets(
 	if err != nil {
 		return nil, err
 	}
-	return m.secretsOf(doc, h.Position()), nil
+	_, part, err := m.readPart(ctx, l.User())
+	if err != nil {
+		return nil, err
+	}
+	return m.secretsOf(l.User(), doc, h.Position(), part), nil
 }
 
-// secretsOf is presentSecrets for a content, which it may change.
-func (m *Manager) secretsOf(doc *document.Document, at ledger.Position) func(string) string {
-	c, err := newLiveContent("", m.opts.Schema, doc, at)
+// secretsOf is presentSecrets for a content, which it may change, and that of the
+// user part.
+func (m *Manager) secretsOf(id string, doc *document.Document, at ledger.Position, part *document.Document) func(string) string {
+	c, err := m.content(id, doc, at, part)
 	if err != nil {
 		return func(string) string { return masked }
 	}
@@ -149,9 +154,10 @@ func (m *Manager) maskStored(effects []state.Effect, version uint64, redact func
 		switch {
 		case e.Value == "":
 			continue
-		case e.Part == document.PartField && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
+		case (e.Part == document.PartField || e.Part == document.PartShared) && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
 			e.Value = state.JSONText(masked)
-		case e.Part == document.PartMemory:
+		case e.Part == document.PartSharedMemory && e.Value == "null":
+		case e.Part == document.PartMemory, e.Part == document.PartSharedMemory:
 			entry, _, err := decodeMemoryEntry([]byte(e.Value))
 			if err != nil {
 				return fmt.Errorf("%w: version %d: memory: %w", ErrCorrupt, version, err)

@@ -22,7 +22,8 @@ type Reversion struct {
 
 // Revert gives the fields, undeclared keys, memory and settings of a workspace
 // the values that they had at an earlier version, as the next version. What was
-// said and done stays: the conversation, the history and the suspended calls.
+// said and done stays: the conversation, the history and the suspended calls. So
+// does what a thread shares with others: that is reverted under the id of [Shared].
 // Secrets stay as they are as well, and so do fields that the schema does not
 // have.
 //
@@ -66,7 +67,7 @@ func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, 
 	for i := range effects {
 		effects[i].Cause = r.Cause
 	}
-	h, err = l.Update(ctx, ledger.KindRevert, h.Position(), ledger.Change{Effects: effects, Time: ledger.CurrentTime()})
+	h, err = l.Update(ctx, ledger.KindRevert, h.Position(), ledger.Change{Effects: effects, Time: ledger.CurrentTime()}, nil)
 	if err == nil {
 		op.wrote, op.Effects, op.Version = true, len(effects), h.Version
 		m.compactIfDue(ctx, l, h)
@@ -81,7 +82,7 @@ func (m *Manager) contentAt(
 	if err != nil {
 		return nil, err
 	}
-	return newLiveContent(l.User(), m.opts.Schema, doc, at)
+	return m.content(l.User(), doc, at, nil)
 }
 
 // revertTo returns the effects of Manager.Revert, or none if they change
@@ -94,6 +95,9 @@ func (c *liveContent) revertTo(past *liveContent) ([]state.Effect, error) {
 		}
 	}
 	effects := c.doc.RevertFields(past.doc, func(part, field string) bool {
+		if c.part != nil && c.part.has(state.Effect{Part: part, Field: field}) {
+			return false // what the thread has is from before it was shared
+		}
 		switch part {
 		case document.PartField:
 			return open[field]
@@ -112,7 +116,11 @@ func (c *liveContent) revertTo(past *liveContent) ([]state.Effect, error) {
 	if err := reverted.Apply(effects); err != nil {
 		return nil, err
 	}
-	if _, err := newLiveContent(c.user, c.schema, reverted, c.position); err != nil {
+	var shares *sharing
+	if c.part != nil {
+		shares = c.part.sharing
+	}
+	if _, err := newLiveContent(c.user, c.schema, reverted, c.position, shares, nil); err != nil {
 		return nil, fmt.Errorf("version %d: %w", past.position.Version, err)
 	}
 	return effects, nil

@@ -18,6 +18,7 @@ type Run struct {
 	liveContent
 	m       *Manager
 	ledger  *ledger.Ledger
+	shared  *ledger.Ledger // of the user part, nil if nothing is shared
 	lease   *lease
 	runID   string
 	attempt int

@@ -122,10 +122,16 @@ func (m *Manager) decodeExport(userID string, data []byte) (exportJSON, ledger.C
 	if err == nil {
 		_, err = c.Content.Origins()
 	}
+	if err == nil && ledger.IsShared(userID) {
+		err = m.sharing.checkPart(c.Content.Effects())
+		if len(c.Messages)+len(c.DeadLetters) > 0 {
+			err = checkRuns(userID)
+		}
+	}
 	if err != nil {
 		return in, c, fmt.Errorf("%w: export: %w", ErrInvalid, err)
 	}
-	_, err = newLiveContent(userID, m.opts.Schema, c.Content, ledger.Position{})
+	_, err = m.content(userID, c.Content, ledger.Position{}, nil)
 	return in, c, err
 }
 

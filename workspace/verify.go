@@ -46,7 +46,7 @@ func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
 		return Report{}, err
 	}
 	r, err := l.Verify(ctx, func(h *ledger.Head, doc *document.Document) error {
-		if _, err := newLiveContent(userID, m.opts.Schema, doc, h.Position()); err != nil {
+		if _, err := m.content(userID, doc, h.Position(), nil); err != nil {
 			return err
 		}
 		return new(View).addMessages(ctx, l, h)

@@ -66,7 +66,8 @@ func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
 }
 
 // ViewAt returns the content of a workspace at an earlier version, with the
-// present run and queue. It returns state.ErrCompacted if the version is older
+// present run and queue, and with the present values of what a thread shares with
+// others. It returns state.ErrCompacted if the version is older
 // than Oldest.
 func (m *Manager) ViewAt(ctx context.Context, userID string, version uint64) (*View, error) {
 	v, err := m.view(ctx, userID, &version)
@@ -102,7 +103,11 @@ func (m *Manager) readView(ctx context.Context, userID string, version *uint64) 
 		if err != nil {
 			return err
 		}
-		c, err := newLiveContent(userID, m.opts.Schema, doc, at)
+		_, part, err := m.readPart(ctx, userID)
+		if err != nil {
+			return err
+		}
+		c, err := m.content(userID, doc, at, part)
 		if err != nil {
 			return err
 		}

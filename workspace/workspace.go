@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/agentstate/state"
@@ -71,17 +72,27 @@ type liveContent struct {
 	storedState  *state.State // a snapshot of the state in doc
 	messageID    string       // of the message that the run handles, or ""
 	storedMemory memorySnapshot
+	part         *userPart // nil if nothing is shared
 }
 
-// newLiveContent returns the content that a document has at a position.
+// newLiveContent returns the content that a document has at a position. If it
+// shares something, that is the one of the user part, nil for an empty one.
 func newLiveContent(
-	user string, schema *state.Schema, doc *document.Document, at ledger.Position,
+	user string, schema *state.Schema, doc *document.Document, at ledger.Position, shares *sharing, part *document.Document,
 ) (*liveContent, error) {
-	s, moved, err := loadState(schema, doc)
+	view, p := doc, (*userPart)(nil)
+	if shares != nil {
+		view, p = shares.view(doc, part), &userPart{sharing: shares}
+	}
+	s, moved, err := loadState(schema, view)
+	if err == nil && p != nil {
+		err = p.redo(doc, s)
+		maps.DeleteFunc(moved, func(field string, _ document.MovedField) bool { return shares.fields[field] })
+	}
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMemory(doc.Fields(document.PartMemory), ledger.CurrentTime)
+	m, err := newMemory(view.Fields(document.PartMemory), ledger.CurrentTime)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +106,7 @@ func newLiveContent(
 	}
 	return &liveContent{
 		Workspace: Workspace{user: user, state: s, memory: m, settings: set, suspended: suspended}, schema: schema,
-		doc: doc.Clone(), position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(),
+		doc: doc.Clone(), position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(), part: p,
 	}, nil
 }
 
@@ -111,6 +122,7 @@ type contentDelta struct {
 	state     *state.State
 	memory    memorySnapshot
 	suspended map[string]document.Suspension
+	shared    sharedDelta
 }
 
 // delta returns what has changed since the content was stored.
@@ -133,8 +145,11 @@ func (c *liveContent) delta() (contentDelta, error) {
 		return d, err
 	}
 	d.Effects = slices.Concat(effects, suspended, d.memory.effectsSince(c.storedMemory), settings)
+	if c.part != nil {
+		err = c.part.split(&d)
+	}
 	d.Purge = c.purges(d.Effects)
-	return d, nil
+	return d, err
 }
 
 // purges reports whether effects replace or delete a secret.
@@ -152,6 +167,10 @@ func (c *liveContent) purges(effects []state.Effect) bool {
 			return secret[e.Field] && c.doc.Has(e.Part, e.Field)
 		case document.PartMemory:
 			return c.storedMemory.secret(e.Field)
+		case document.PartShared: // a list, which only grows until it is dropped
+			return secret[e.Field] && e.Kind == state.EffectDelete
+		case document.PartSharedMemory:
+			return isSecretEntry(c.doc, e)
 		}
 		return false
 	})
@@ -175,6 +194,9 @@ func (c *liveContent) noteStored(d contentDelta, at ledger.Position) error {
 	}
 	c.moved.Forget(d.Effects)
 	c.position, c.storedState, c.storedMemory = at, d.state, d.memory
+	if c.part != nil {
+		c.part.noteStored(d)
+	}
 	c.settings.noteStored(d.Effects)
 	c.suspended.noteStored(d.suspended)
 	return nil
@@ -197,7 +219,10 @@ func loadState(schema *state.Schema, doc *document.Document) (*state.State, docu
 	return s, moved, err
 }
 
-func checkContent(schema *state.Schema, doc *document.Document) error {
+func checkContent(schema *state.Schema, doc *document.Document, shares *sharing) error {
+	if shares != nil {
+		doc = shares.view(doc, nil)
+	}
 	_, _, err := loadState(schema, doc)
 	return err
 }
@@ -206,7 +231,7 @@ func checkContent(schema *state.Schema, doc *document.Document) error {
 // have if they log what an error has left.
 func (w Workspace) orEmpty() Workspace {
 	if w.state == nil {
-		if c, err := newLiveContent(w.user, nil, document.New(), ledger.Position{}); err == nil {
+		if c, err := newLiveContent(w.user, nil, document.New(), ledger.Position{}, nil, nil); err == nil {
 			return c.Workspace
 		}
 	}

@@ -46,6 +46,8 @@ type Branch struct {
 	id     uint64 // unique
 	forked uint64 // the version it began with; the journal begins after it
 
+	keeps bool // the writes to kept slots, in the tree
+
 	*fork          // nil unless it is a fork or a transaction
 	reads *readSet // of the transaction that it is, or comes from; nil if it does not
 }

@@ -119,6 +119,9 @@ func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
 	c := committer{branch: b, tree: t, version: b.version + 1, single: true}
 	now := c.put(o.Address, current, to, o.Overwrites, o.Computed)
 	c.note(o, current, now)
+	if b.keeps && o.Slot.Kept {
+		c.keepOp(o, current, now)
+	}
 	b.publish(t, c.version)
 	return nil
 }
@@ -158,6 +161,9 @@ func (b *Branch) commit(v View, edits []Edit) (attempt, error) {
 	// Readers take no lock. The commit edits a copy of the tree, so that they
 	// see all edits or none.
 	c := committer{branch: b, tree: old.clone(), version: b.version + 1}
+	if b.keeps {
+		c.keep(edits)
+	}
 	for i := range edits {
 		if len(edits[i].Ops) > 0 {
 			c.single = edits[i].Single

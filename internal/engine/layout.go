@@ -16,6 +16,8 @@ type Slot struct {
 	Keyed  bool
 	Class  int  // the visibility class: which views see changes here
 	Secret bool // the journal holds no values of it
+	// Kept slots are those whose writes a branch keeps: see [Branch.Keep].
+	Kept bool
 	// Counted slots count towards MaxKeys and are listed.
 	Counted bool
 	Policy  Policy

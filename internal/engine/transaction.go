@@ -107,7 +107,7 @@ func (r *rebase) edits(t *Tree) ([]Edit, error) {
 	var overlap OverlapError
 	for _, n := range tx.nets.sorted() {
 		e := Edit{Address: n.Address, From: t.Get(n.Address), Overwrites: n.Overwrites, Computed: n.Computed}
-		e.Ops = n.Ops
+		e.Ops, e.Read = n.Ops, r.reads[n.Address]
 		switch {
 		case e.From == tx.base.Get(n.Address):
 			e.To = tx.tree.Load().Get(n.Address).merged()

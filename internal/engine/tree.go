@@ -23,6 +23,7 @@ type Tree struct {
 	keyed   int    // those of them that have a key
 	changes uint64 // how often an address was set or unset
 	journal journal
+	kept    []Kept
 }
 
 const (
@@ -50,7 +51,7 @@ func newTree(layout *Layout) *Tree {
 
 // clone returns a tree with the same cells for a new owner.
 func (t *Tree) clone() *Tree {
-	c := &Tree{owner: persist.NewOwner(), set: t.set, keyed: t.keyed, changes: t.changes, journal: t.journal}
+	c := &Tree{owner: persist.NewOwner(), set: t.set, keyed: t.keyed, changes: t.changes, journal: t.journal, kept: t.kept}
 	// Plain loads and stores will do: no other goroutine changes t, nor has any
 	// seen c.
 	copy(c.first[:], t.first[:])

@@ -60,7 +60,7 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 		}
 		moved = Moved{}
 		for _, m := range fieldsMoved {
-			moved[m.Field] = movedField{partOf[m.From], m.From, &fieldValue{text: state.JSON(m.Value)}}
+			moved[m.Field] = MovedField{partOf[m.From], m.From, &fieldValue{text: state.JSON(m.Value)}}
 		}
 		return st, moved, nil
 	}
@@ -105,10 +105,10 @@ func importForm(schema *state.Schema, f *form.State, conversation any) (*state.S
 
 // Moved holds the fields that a document stores under a former name or in a
 // former form, by their present names. The first effect on one moves it.
-type Moved map[string]movedField
+type Moved map[string]MovedField
 
-// movedField is a field that is stored under a former name or in a former form.
-type movedField struct {
+// MovedField is a field that is stored under a former name or in a former form.
+type MovedField struct {
 	part, name string      // where it is stored
 	value      *fieldValue // in the state
 }
@@ -146,7 +146,7 @@ func (m Moved) FormerNames() map[string]bool {
 func (m Moved) Forget(effects []state.Effect) {
 	for i := range effects {
 		e := &effects[i]
-		maps.DeleteFunc(m, func(field string, at movedField) bool {
+		maps.DeleteFunc(m, func(field string, at MovedField) bool {
 			return e.Part == PartField && e.Field == field || e.Part == at.part && e.Field == at.name
 		})
 	}

@@ -113,6 +113,21 @@ func SuspendedEffects(from, to map[string]Suspension) ([]state.Effect, error) {
 	return effects, nil
 }
 
+// EndRun returns the effects with which a run ends that does not finish: those of
+// AnswerPending, and those that drop what the run has written to shared fields.
+func (d *Document) EndRun(base func() (*Document, error), cancelled string) ([]state.Effect, error) {
+	effects, err := d.AnswerPending(base, cancelled)
+	if err != nil {
+		return nil, err
+	}
+	dropped := d.DropShared()
+	if len(effects) == 0 && len(dropped) > 0 {
+		next, err := d.nextVersion()
+		return append(dropped, next), err
+	}
+	return append(dropped, effects...), nil
+}
+
 // AnswerPending returns the effects that answer tool calls without a result, as
 // package transcript does, so that providers accept the conversation. It leaves
 // those open that are suspended, and those of messages that the base has. If

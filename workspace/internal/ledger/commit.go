@@ -180,6 +180,10 @@ type commit struct {
 	// enter waits for the turn of the operation, until leave is called; nil if
 	// it does not wait.
 	enter func(ctx context.Context) (leave func(), err error)
+	// other is the operation on the user part that takes effect together with this
+	// one; nil if there is none. It has the same id.
+	other      *commit
+	otherApply transitionFunc
 	// patience is the time for one attempt; 0 if it has no limit.
 	patience time.Duration
 
@@ -195,53 +199,46 @@ type commit struct {
 // operation has written, or neither a head nor an error if it is to be tried
 // again.
 func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, error) {
-	h, cond, remembered, err := c.base(ctx)
-	if err != nil {
+	t, written, err := c.prepare(ctx, apply)
+	if t == nil {
+		return written, err
+	}
+	other, again, err := c.prepareOther(ctx)
+	if err != nil || again {
 		return nil, err
 	}
-	if h.hasOp(c.op) {
-		c.bytes += c.inFlight
-		return h, nil
+	nonce := c.op + attemptText(c.attempts)
+	t.sign(nonce)
+	writes := []*transition{t}
+	if other != nil {
+		other.sign(nonce)
+		writes = append(writes, other)
 	}
-	if err := c.closeAttempts(h); err != nil {
-		return nil, err
-	}
-	t := &transition{
-		Head: h.clone(), ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
-		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
-	}
-	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
-	if err := apply(t); err != nil {
-		if remembered { // the present head may allow it
-			return nil, nil
-		}
-		if c.missing.retry(err, h) {
-			return nil, c.wait(ctx)
-		}
-		return nil, err
-	}
-	c.missing = missingBlobs{}                                    // all of them were there
-	if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept { // another goroutine has seen a newer head
-		return nil, c.wait(ctx)
-	} else if c.accept { // its successors must be newer than all heads that were seen
-		c.seen.overtake(t.Head)
-	}
-	t.sign(c.op + attemptText(c.attempts))
 	c.attempts++
-	rev, err := c.replaceHead(ctx, t, cond)
+	err = c.replaceHeads(ctx, writes)
 	switch {
 	case err == nil:
 		c.bytes += c.inFlight
-		c.cacheHead(t.Head, rev)
-		c.headWritten(ctx, t)
+		for _, t := range writes {
+			t.ledger.cacheHead(t.Head, t.revision)
+			t.ledger.headWritten(ctx, t)
+		}
 		return t.Head, nil
 	case errors.Is(err, store.ErrConflict):
-		c.noteRace(remembered)
+		var failed *store.Error
+		for _, t := range writes {
+			if !errors.As(err, &failed) || failed.Key == "" || failed.Key == t.ledger.key {
+				t.ledger.noteRace(t.remembered)
+			}
+		}
 		if c.conflicts++; c.conflicts < 3 { // a few conflicts are no contention
 			return nil, nil
 		}
 	case errors.Is(err, store.ErrUnknownOutcome):
 		c.openSeqs = append(c.openSeqs, t.baseSeq)
+		if other != nil {
+			c.other.openSeqs = append(c.other.openSeqs, other.baseSeq)
+		}
 		if c.unknown++; c.unknown == maxUnknown && c.retry == nil {
 			return nil, err
 		}
@@ -249,6 +246,45 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		return nil, err
 	}
 	return nil, c.wait(ctx)
+}
+
+// prepare reads the head and returns the transition that apply makes of it. It
+// returns the head instead if that has the operation, and neither of them nor an
+// error if the attempt is to be made again.
+func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition, *Head, error) {
+	h, cond, remembered, err := c.base(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.hasOp(c.op) {
+		c.bytes += c.inFlight
+		return nil, h, nil
+	}
+	if err := c.closeAttempts(h); err != nil {
+		return nil, nil, err
+	}
+	t := &transition{
+		ledger: c.Ledger, cond: cond, remembered: remembered, replace: c.replace,
+		Head: h.clone(), ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
+		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
+	}
+	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
+	if err := apply(t); err != nil {
+		if remembered { // the present head may allow it
+			return nil, nil, nil
+		}
+		if c.missing.retry(err, h) {
+			return nil, nil, c.wait(ctx)
+		}
+		return nil, nil, err
+	}
+	c.missing = missingBlobs{}                                    // all of them were there
+	if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept { // another goroutine has seen a newer head
+		return nil, nil, c.wait(ctx)
+	} else if c.accept { // its successors must be newer than all heads that were seen
+		c.seen.overtake(t.Head)
+	}
+	return t, nil, nil
 }
 
 // base returns the head that the attempt replaces. It may be the one that the
@@ -316,31 +352,42 @@ func (c *commit) inDoubt(err error) error {
 
 func (c *commit) wait(ctx context.Context) error { return c.pause(ctx, c.delay.Delay()) }
 
-// replaceHead writes the head of a transition, and writes and deletes blobs with
-// it.
-func (c *commit) replaceHead(
-	ctx context.Context, t *transition, cond store.Condition,
-) (store.Revision, error) {
-	data := c.sealer.seal(c.key, c.key, t.encode())
-	t.keyID = c.sealer.keyID()
-	c.inFlight = len(data)
-	writes := make([]store.Write, 0, len(t.newBlobs)+len(t.droppedBlobs)+3)
-	for _, b := range t.newBlobs {
-		key := c.blobKey(b.name)
-		sealed := c.sealer.seal(c.key, key, b.data)
-		c.inFlight += len(sealed)
-		writes = append(writes, store.Write{Key: key, Value: sealed, Cond: store.IfAbsent})
+// replaceHeads writes the heads of transitions, and writes and deletes blobs with
+// them, all or none.
+func (c *commit) replaceHeads(ctx context.Context, all []*transition) error {
+	var writes []store.Write
+	heads := make([]int, len(all)) // where the writes have them
+	c.inFlight = 0
+	for i, t := range all {
+		heads[i] = len(writes) + len(t.newBlobs)
+		writes = t.ledger.appendWrites(writes, t)
 	}
-	writes = append(writes, store.Write{Key: c.key, Value: data, Cond: cond})
-	for _, name := range t.droppedBlobs {
-		writes = append(writes, store.Write{Key: c.blobKey(name), Delete: true})
+	for _, w := range writes {
+		c.inFlight += len(w.Value)
 	}
-	writes = c.appendBusy(writes, t.listed, t.Head.listed(), !c.replace)
 	revs, err := c.writeBatch(ctx, writes)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return revs[len(t.newBlobs)], nil
+	for i, t := range all {
+		t.revision = revs[heads[i]]
+	}
+	return nil
+}
+
+// appendWrites appends the writes of a transition: new blobs, the head, and what
+// goes with it.
+func (l *Ledger) appendWrites(writes []store.Write, t *transition) []store.Write {
+	for _, b := range t.newBlobs {
+		key := l.blobKey(b.name)
+		writes = append(writes, store.Write{Key: key, Value: l.sealer.seal(l.key, key, b.data), Cond: store.IfAbsent})
+	}
+	writes = append(writes, store.Write{Key: l.key, Value: l.sealer.seal(l.key, l.key, t.encode()), Cond: t.cond})
+	t.keyID = l.sealer.keyID()
+	for _, name := range t.droppedBlobs {
+		writes = append(writes, store.Write{Key: l.blobKey(name), Delete: true})
+	}
+	return l.appendBusy(writes, t.listed, t.Head.listed(), !t.replace)
 }
 
 // ProgramError has the error of a function of the program. It does not wrap it,

@@ -48,9 +48,7 @@ type encodedContent struct {
 // prepareSnapshot encodes the content of the head that the ledger remembers. The
 // head that is replaced mostly has the same settled position.
 func (l *Ledger) prepareSnapshot(ctx context.Context) (e encodedContent) {
-	l.mu.Lock()
-	h := l.lastHead
-	l.mu.Unlock()
+	h := l.LastHead()
 	if h == nil {
 		return e
 	}

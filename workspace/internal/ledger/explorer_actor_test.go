@@ -383,7 +383,7 @@ func (a *actor) finish() {
 	var h *Head
 	var to Position
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		h, to, err = l.Finish(ctx, r.holder(), change, "reply to "+r.id, c.next)
+		h, to, err = l.Finish(ctx, r.holder(), change, "reply to "+r.id, c.next, nil)
 		return err
 	})
 	if err == nil {
@@ -559,7 +559,7 @@ func (a *actor) update() {
 	change := Change{effectsOf(t, c.edits), c.purge, a.process.ledger.now()}
 	a.changed(doc, change, "")
 	err = a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		h, err = l.Update(ctx, []string{KindUpdate, KindRevert}[at.Version%2], at, change)
+		h, err = l.Update(ctx, []string{KindUpdate, KindRevert}[at.Version%2], at, change, nil)
 		return err
 	})
 	if err == nil && h.Version == at.Version+1 { // as Manager.Update does

@@ -60,12 +60,13 @@ func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql
 }
 
 // Finish adds the last record of a run, and begins the next run if a message
-// waits. It also returns the position that the record leads to.
+// waits. What the run does to the user part, which may be nil, takes effect
+// together with that. It also returns the position that the record leads to.
 func (l *Ledger) Finish(
-	ctx context.Context, by Holder, c Change, reply string, next Lease,
+	ctx context.Context, by Holder, c Change, reply string, next Lease, shared *SharedChange,
 ) (*Head, Position, error) {
 	var to Position
-	h, err := l.commitRun(ctx, func(t *transition) error {
+	h, err := l.commitShared(ctx, shared, l.retry, func(t *transition) error {
 		if err := t.checkHolder(by); err != nil {
 			return err
 		}
@@ -82,6 +83,19 @@ func (l *Ledger) Finish(
 		l.contents.noteFitting(to)
 	}
 	return h, to, err
+}
+
+// Restart lets the run begin anew from where it began, without what it has
+// committed. It counts no attempt.
+func (l *Ledger) Restart(ctx context.Context, by Holder) (*Head, error) {
+	now := l.now()
+	return l.commitRun(ctx, func(t *transition) error {
+		if err := t.checkHolder(by); err != nil {
+			return err
+		}
+		t.renewLease(by)
+		return t.restartRun(now)
+	})
 }
 
 // Fail gives up the message of a run, which becomes a dead letter, and begins

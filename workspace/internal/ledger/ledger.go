@@ -258,6 +258,14 @@ func (l *Ledger) recallHead() (*Head, store.Condition) {
 	return l.lastHead, store.IfRevision(l.lastRevision)
 }
 
+// LastHead returns the head that was read or written last, or nil if it is not
+// known.
+func (l *Ledger) LastHead() *Head {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lastHead
+}
+
 // noteRace notes that another writer was faster, if the operation has replaced a
 // head that the ledger remembered.
 func (l *Ledger) noteRace(remembered bool) {

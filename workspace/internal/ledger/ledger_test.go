@@ -105,7 +105,7 @@ func TestOutcomes(t *testing.T) {
 		require.Equal(t, StatusStarted, status)
 		by := Holder{LeaseID: h.Run.LeaseID, MessageID: id(i), At: h.Position()}
 		if i%2 == 0 {
-			h, _, err = l.Finish(t.Context(), by, Change{}, "reply to "+id(i), l.NewLease())
+			h, _, err = l.Finish(t.Context(), by, Change{}, "reply to "+id(i), l.NewLease(), nil)
 		} else {
 			h, _, err = l.Fail(t.Context(), by, "broken "+id(i), l.NewLease())
 		}
@@ -164,7 +164,7 @@ func TestLongQueue(t *testing.T) {
 	l = testLedger(db) // with empty caches
 	for i := range n {
 		require.Equal(t, fmt.Sprint(i), h.Run.Message.ID)
-		h, _, err = l.Finish(t.Context(), Holder{LeaseID: h.Run.LeaseID, MessageID: h.Run.Message.ID, At: h.Position()}, Change{}, "", l.NewLease())
+		h, _, err = l.Finish(t.Context(), Holder{LeaseID: h.Run.LeaseID, MessageID: h.Run.Message.ID, At: h.Position()}, Change{}, "", l.NewLease(), nil)
 		require.NoError(t, err)
 		if i%500 == 0 {
 			require.NoError(t, l.Compact(t.Context(), false))
@@ -185,7 +185,7 @@ func TestLostCommits(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"commit": func() error { _, err := l.Commit(t.Context(), by, Change{}, nil); return err },
 		"finish": func() error {
-			_, _, err := l.Finish(t.Context(), by, Change{}, "", l.NewLease())
+			_, _, err := l.Finish(t.Context(), by, Change{}, "", l.NewLease(), nil)
 			return err
 		},
 		"fail": func() error { _, _, err := l.Fail(t.Context(), by, "broken", l.NewLease()); return err },

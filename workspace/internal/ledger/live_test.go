@@ -34,13 +34,13 @@ func TestLiveOfAnotherHolder(t *testing.T) {
 func TestLiveGoesWithTheRun(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, l *Ledger, by Holder){
 		"finish": func(t *testing.T, l *Ledger, by Holder) {
-			_, _, err := l.Finish(t.Context(), by, Change{}, "", Lease{})
+			_, _, err := l.Finish(t.Context(), by, Change{}, "", Lease{}, nil)
 			require.NoError(t, err)
 		},
 		"finish, and the next run": func(t *testing.T, l *Ledger, by Holder) {
 			_, _, _, err := l.Submit(t.Context(), Submission{Message: Message{ID: "2", Body: []byte(`{}`)}, Lease: l.NewLease(), Busy: BusyEnqueue, MaxQueue: 9, MaxQueueBytes: 99})
 			require.NoError(t, err)
-			_, _, err = l.Finish(t.Context(), by, Change{}, "", l.NewLease().HeldBy("b"))
+			_, _, err = l.Finish(t.Context(), by, Change{}, "", l.NewLease().HeldBy("b"), nil)
 			require.NoError(t, err)
 		},
 		"release": func(t *testing.T, l *Ledger, by Holder) {

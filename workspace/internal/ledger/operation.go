@@ -15,9 +15,10 @@ import (
 var ErrContentChanged = errors.New("workspace: content has changed")
 
 // Update adds a record of a kind, without a run. The change fits the content at
-// a position.
-func (l *Ledger) Update(ctx context.Context, kind string, at Position, c Change) (*Head, error) {
-	return l.commitHead(ctx, func(t *transition) error {
+// a position. What it does to the user part, which may be nil, takes effect
+// together with that.
+func (l *Ledger) Update(ctx context.Context, kind string, at Position, c Change, shared *SharedChange) (*Head, error) {
+	return l.commitShared(ctx, shared, nil, func(t *transition) error {
 		if t.Run != nil {
 			return ErrBusy
 		}

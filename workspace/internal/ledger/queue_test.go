@@ -69,7 +69,7 @@ func TestHeadKnowsTheBytesThatWait(t *testing.T) {
 	h = check("a dead letter tried again", 5300)
 	_, err = submit("4", 3, 1000)
 	require.ErrorIs(t, err, ErrQueueFull, "the operator's message counts too")
-	h, _, err = l.Finish(t.Context(), holder(h), Change{}, "", l.NewLease())
+	h, _, err = l.Finish(t.Context(), holder(h), Change{}, "", l.NewLease(), nil)
 	require.NoError(t, err)
 	require.Equal(t, "3", h.Run.Message.ID)
 	check("the next one begun", 5000)
@@ -116,7 +116,7 @@ func TestOlderHeadsKnowTheirQueue(t *testing.T) {
 	newer := older
 	for newer.Run.Message.ID != "2" { // the second of the first list
 		at := Holder{LeaseID: newer.Run.LeaseID, MessageID: newer.Run.Message.ID, At: newer.Position()}
-		newer, _, err = l.Finish(t.Context(), at, Change{}, "", l.NewLease())
+		newer, _, err = l.Finish(t.Context(), at, Change{}, "", l.NewLease(), nil)
 		require.NoError(t, err)
 	}
 	l.DropCaches()

@@ -104,14 +104,9 @@ func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 		return taken, t.beginNextRun(c.Lease)
 	}
 	if c.How == TakeoverRestart {
-		effects, err := stop()
-		if err == nil && len(effects) > 0 {
-			err = t.addRecord(t.runRecord(kind, now, effects))
-		}
-		if err != nil {
+		if err := t.restartRun(now); err != nil {
 			return taken, err
 		}
-		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false
 	}
 	t.Token++
 	t.Run.LeaseID, t.Run.Token, t.Run.TTL, t.Run.Renewals = c.Lease.ID, t.Token, c.Lease.ttl.Milliseconds(), 0

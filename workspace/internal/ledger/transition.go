@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
@@ -18,15 +19,21 @@ import (
 // Its methods are the steps of which the operations consist.
 type transition struct {
 	*Head
+	ledger  *Ledger
 	ctx     context.Context
 	reader  *contentReader // also of the new blobs
 	base    Position       // of the head read
 	baseSeq uint64         // of the head read
 	listed  listed         // as the head read says
 
+	cond       store.Condition // under which the head read is replaced
+	remembered bool            // it was not read, but remembered
+	replace    bool            // it could not be read
+	revision   store.Revision  // of the head written
+
 	maxDeadLetters int
 	dropsSecret    func(*document.Document, []state.Effect) bool
-	undoesSecret   bool      // undoRun has effects that drop a secret
+	undoesSecret   bool      // the effects that end the run drop a secret
 	now            time.Time // when the operation began, the same for all attempts
 
 	newBlobs       []newBlob // to be written with the head
@@ -193,7 +200,7 @@ func (t *transition) addRecord(r Record) error {
 	t.RecordBytes += len(s.text)
 	t.Version, t.Chain, t.Updated = s.version, s.chain, r.Time
 	t.Deleted = time.Time{}
-	t.markPurge(t.undoesSecret && r.Kind == KindRollback)
+	t.markPurge(t.undoesSecret)
 	return nil
 }
 
@@ -245,7 +252,8 @@ func (t *transition) endOther(m Message, ending Ending, reason string) error {
 
 // answerPendingCalls returns the effects that answer tool calls that the run has
 // made and that have no result, so that providers accept the next prompt. Calls
-// that are suspended stay open.
+// that are suspended stay open. What the run has written to shared fields is
+// dropped.
 func (t *transition) answerPendingCalls() ([]state.Effect, error) { return t.answerCalls("") }
 
 // cancelPendingCalls is answerPendingCalls for calls that the run has suspended
@@ -258,7 +266,9 @@ func (t *transition) answerCalls(cancelled string) ([]state.Effect, error) {
 		return nil, err
 	}
 	base := func() (*document.Document, error) { return t.reader.Content(t.ctx, t.Head, t.Run.Base) }
-	return doc.AnswerPending(base, cancelled)
+	effects, err := doc.EndRun(base, cancelled)
+	t.undoesSecret = err == nil && t.dropsSecret(doc, effects)
+	return effects, err
 }
 
 // undoRun returns the effects that undo what the run has committed. Nothing
@@ -275,6 +285,19 @@ func (t *transition) undoRun() ([]state.Effect, error) {
 	effects := doc.Revert(base)
 	t.undoesSecret = t.dropsSecret(doc, effects)
 	return effects, nil
+}
+
+// restartRun lets the run begin anew from where it began. If it has committed
+// something, a record undoes that.
+func (t *transition) restartRun(now time.Time) error {
+	effects, err := t.undoRun()
+	if err == nil && len(effects) > 0 {
+		err = t.addRecord(t.runRecord(KindRollback, now, effects))
+	}
+	if err == nil {
+		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false
+	}
+	return err
 }
 
 // markPurge notes that the last record replaced or deleted a secret.
