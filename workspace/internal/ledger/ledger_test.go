@@ -80,7 +80,7 @@ func TestLateReset(t *testing.T) {
 		h, _, err := l.ReadPresent(t.Context())
 		require.NoError(t, err)
 		text := state.JSONText(strings.Repeat("x", 8<<10))
-		_, err = l.Update(t.Context(), KindUpdate, h.Position(), Change{Effects: []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}})
+		_, err = l.Update(t.Context(), KindUpdate, h.Position(), Change{Effects: []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}}, nil)
 		require.NoError(t, err)
 	}
 	_, status, _, err := l.Submit(t.Context(), submissionOf("1", l))

@@ -29,6 +29,7 @@ type finder struct{ folder, files, tests, flag string }
 var (
 	explorers = finder{".", "explorer_*_test.go", "TestExplorer", "-test.v"}
 	documents = finder{inDocument, "*_test.go", "TestDocumentFollowsTheState|TestWindowKeepsGroups|TestUnusedMessagesThatAreAdded", "-rapid.shrinktime=1ms"}
+	families  = finder{".", "explorer_*_test.go", "TestSharedExplorer", "-test.v"}
 	programs  = finder{inWorkspace, "loaded_test.go export_test.go", "TestLiveIsLoaded", "-test.v"}
 )
 
@@ -88,14 +89,14 @@ var mutants = []mutant{
 		{"commit.go", "open = append(open, seq)", "_ = seq"},
 	}},
 	{name: "a message is finished before its record", edits: []textEdit{
-		{"holder.go", "	var to Position\n	h, err := l.commitRun(ctx, func(t *transition) error {\n", `	_, _ = l.commitHead(ctx, func(t *transition) error {
+		{"holder.go", "	var to Position\n	h, err := l.commitShared(ctx, shared, l.retry, func(t *transition) error {\n", `	_, _ = l.commitHead(ctx, func(t *transition) error {
 		if err := t.checkLease(by); err != nil {
 			return err
 		}
 		return t.keepOutcome(Outcome{ID: by.MessageID, Ending: EndingFinished})
 	})
 	var to Position
-	h, err := l.commitRun(ctx, func(t *transition) error {
+	h, err := l.commitShared(ctx, shared, l.retry, func(t *transition) error {
 `},
 	}},
 	{name: "reset deletes the head", edits: resetDeletes},
@@ -114,7 +115,7 @@ var mutants = []mutant{
 	}},
 	{name: "compact overwrites any head", edits: []textEdit{
 		{"transition.go", "	newBlobs       []newBlob ", "	always         bool\n	newBlobs       []newBlob "},
-		{"commit.go", "rev, err := c.replaceHead(ctx, t, cond)", "if t.always {\n			cond = store.Always\n		}\n		rev, err := c.replaceHead(ctx, t, cond)"},
+		{"commit.go", "	writes := []*transition{t}\n", "	if t.always {\n		t.cond = store.Always\n	}\n	writes := []*transition{t}\n"},
 		{"compact.go", "	t.Snapshot = &s\n", "	t.Snapshot, t.always = &s, true\n"},
 	}},
 	{name: "reset forgets what it has dropped", edits: []textEdit{
@@ -167,13 +168,14 @@ var mutants = []mutant{
 		{"compact.go", "	if err := t.moveOutcomes(); err != nil { // their records may go\n		return err\n	}\n", ""},
 	}},
 	{name: "blobs are dropped before the head is written", variant: "batch", edits: []textEdit{
-		{"commit.go", "rev, err := c.replaceHead(ctx, t, cond)", `for _, name := range t.droppedBlobs {
-			_ = store.Delete(ctx, c.db, c.blobKey(name), store.Always)
-		}
-		rev, err := c.replaceHead(ctx, t, cond)`},
+		{"commit.go", "	writes := []*transition{t}\n", `	for _, name := range t.droppedBlobs {
+		_ = store.Delete(ctx, c.db, c.blobKey(name), store.Always)
+	}
+	writes := []*transition{t}
+`},
 	}},
 	{name: "a restarted run keeps its base", edits: []textEdit{
-		{"takeover.go", "		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false\n", ""},
+		{"transition.go", "		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false\n", ""},
 	}},
 	{name: "the queue is left behind", edits: []textEdit{
 		{"transition.go", "	if t.Queue.len() == 0 {\n		return nil\n	}", "	if t.Queue.len() < 100 {\n		return nil\n	}"},
@@ -289,7 +291,7 @@ var mutants = []mutant{
 		{"operation.go", "t.cancelPendingCalls, reason", "t.answerPendingCalls, reason"},
 	}},
 	{name: "a contender answers the calls of the run", edits: []textEdit{
-		{"takeover.go", "	if c.How == TakeoverRestart {\n		effects", "	{\n		effects"},
+		{"takeover.go", "	if c.How == TakeoverRestart {\n		if err := t.restartRun(now)", "	if c.How != TakeoverRestart {\n		effects, err := stop()\n		if err == nil && len(effects) > 0 {\n			err = t.addRecord(t.runRecord(kind, now, effects))\n		}\n		if err != nil {\n			return taken, err\n		}\n		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false\n	} else {\n		if err := t.restartRun(now)"},
 	}},
 	{name: "a submission is not checked", edits: []textEdit{
 		{"submission.go", "	if s.Check != nil {", "	if s.Check != nil && queued {"},
@@ -319,7 +321,7 @@ var mutants = []mutant{
 		{"content.go", "copied.doc = copied.doc.Clone()", "copied.doc = c.contents.newest.doc"},
 	}},
 	{name: "a head that another process has replaced is remembered", edits: []textEdit{
-		{"commit.go", "		c.noteRace(remembered)\n", "		c.noteRace(remembered)\n		c.cacheHead(h, c.lastRevision)\n"},
+		{"commit.go", "				t.ledger.noteRace(t.remembered)\n", "				t.ledger.noteRace(t.remembered)\n				t.ledger.cacheHead(t.Head, t.ledger.lastRevision)\n"},
 	}},
 	{name: "a snapshot that was collected is empty", edits: []textEdit{
 		{"content.go", "	parts, err := c.fetchBlobs(ctx, names)\n", "	parts, err := c.fetchBlobs(ctx, names)\n	if isMissing(err) {\n		return document.New(), nil\n	}\n"},
@@ -395,6 +397,47 @@ var mutants = []mutant{
 	}},
 	{name: "the content of a run is cached without the effects of its end", finder: programs, edits: []textEdit{
 		{inWorkspace + "finish.go", "r.ledger.CacheContent(at, doc)", "r.ledger.CacheContent(at, r.doc)"},
+	}},
+	{name: "the head of the user part is written after that of the thread", finder: families, edits: []textEdit{
+		{"commit.go", "	err = c.replaceHeads(ctx, writes)\n", "	for i := range writes {\n		if err = c.replaceHeads(ctx, writes[i:i+1]); err != nil {\n			break\n		}\n	}\n"},
+	}},
+	{name: "the head of the user part is written before that of the thread", finder: families, edits: []textEdit{
+		{"commit.go", "	err = c.replaceHeads(ctx, writes)\n", "	for i := range writes {\n		if err = c.replaceHeads(ctx, writes[len(writes)-1-i:len(writes)-i]); err != nil {\n			break\n		}\n	}\n"},
+	}},
+	{name: "what is shared is merged into an old value", finder: families, edits: []textEdit{
+		{"shared.go", "t.reader.Content(t.ctx, t.Head, t.Position())", "t.reader.Content(t.ctx, t.Head, t.start())"},
+	}},
+	{name: "any head of the user part is replaced", finder: families, edits: []textEdit{
+		{"commit.go", "		other.sign(nonce)\n", "		other.sign(nonce)\n		other.cond = store.Always\n"},
+	}},
+	{name: "any head of a thread is replaced if something is shared", finder: families, edits: []textEdit{
+		{"commit.go", "		other.sign(nonce)\n", "		other.sign(nonce)\n		t.cond = store.Always\n"},
+	}},
+	{name: "the user part has the operation of another one", finder: families, edits: []textEdit{
+		{"shared.go", "		c.other.op = c.op\n", ""},
+		{"commit.go", "		other.sign(nonce)\n", "		other.sign(c.other.op + attemptText(c.attempts))\n"},
+		{"commit.go", "	if h.hasOp(c.op) {\n", "	if c.other == nil && h.hasOp(c.op) {\n"},
+	}},
+	{name: "only the user part tells that an operation took effect", finder: families, edits: []textEdit{
+		{"commit.go", "	if h.hasOp(c.op) {\n", "	if c.other == nil && h.hasOp(c.op) {\n"},
+	}},
+	{name: "a user part that has the operation is changed again", finder: families, edits: []textEdit{
+		{"shared.go", "	case written != nil: // the head of the thread was read before\n		return nil, true, c.wait(ctx)\n", "	case written != nil:\n		return nil, false, nil\n"},
+	}},
+	{name: "a thread that cannot be finished changes the user part", finder: families, edits: []textEdit{
+		{"commit.go", "	t, written, err := c.prepare(ctx, apply)\n	if t == nil {\n		return written, err\n	}\n", "	t, written, err := c.prepare(ctx, apply)\n	if t == nil && err != nil && c.other != nil {\n		if other, _, _ := c.prepareOther(ctx); other != nil {\n			other.sign(c.op + attemptText(c.attempts))\n			_ = c.replaceHeads(ctx, []*transition{other})\n		}\n	}\n	if t == nil {\n		return written, err\n	}\n"},
+	}},
+	{name: "a run that does not finish leaves what it has written to what is shared", finder: families, edits: []textEdit{
+		{inDocument + "suspended.go", "	dropped := d.DropShared()\n", "	dropped := d.DropShared()[:0]\n"},
+	}},
+	{name: "a run that begins anew keeps what it has written to what is shared", finder: families, edits: []textEdit{
+		{"transition.go", "	effects, err := t.undoRun()\n	if err == nil && len(effects) > 0 {", "	effects, err := t.undoRun()\n	if err == nil && len(effects) < 0 {"},
+	}},
+	{name: "a run that has lost its lease begins anew", finder: families, edits: []textEdit{
+		{"holder.go", "	return l.commitRun(ctx, func(t *transition) error {\n		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		t.renewLease(by)\n		return t.restartRun(now)", "	return l.commitRun(ctx, func(t *transition) error {\n		if t.Run == nil {\n			return ErrFenced\n		}\n		t.renewLease(by)\n		return t.restartRun(now)"},
+	}},
+	{name: "an attempt on this very head of the user part is over", finder: families, edits: []textEdit{
+		{"commit.go", "			c.other.openSeqs = append(c.other.openSeqs, other.baseSeq)\n", "			c.openSeqs = c.openSeqs[:len(c.openSeqs)-1]\n"},
 	}},
 	{name: "a commit does not note what it has stored", finder: programs, edits: []textEdit{
 		{inWorkspace + "workspace.go", "c.position, c.storedState, c.storedMemory = at, d.state, d.memory", "c.position, c.storedState = at, d.state"},
