@@ -221,7 +221,7 @@ func newSites(t testing.TB) []site {
 		{name: "workspaces", path: "/"},
 		{name: "schema", path: "/schema"},
 		{name: "schema-more", path: "/schema?agents=20&skip=50"},
-			}}
+	}}
 	closed := site{"closed", serve(t, m, inspect.Access{}), []look{{name: "no-access", path: "/", refused: true}}}
 
 	return []site{desk, blind, empty, closed}
