@@ -285,6 +285,14 @@ func (m *member) act() {
 	}
 }
 
+// judge checks that who has the lease has not lost what it has committed: nobody
+// else undoes it.
+func (m *member) judge(err error) {
+	if err != nil && errors.Is(err, ErrRolledBack) && strings.Contains(err.Error(), "records of the run are lost") {
+		m.x.violated("%s: %s: %v", m.name, m.request.kind, err)
+	}
+}
+
 // write returns names that were not written before.
 func (m *member) write() []string {
 	var names []string
@@ -375,6 +383,7 @@ func (m *member) commit() {
 	effects := appendNames(len(r.stored) > 0, document.PartShared, fieldLog, names)
 	at, err := m.process.ledgers[r.thread].Commit(context.Background(), r.by, Change{Effects: effects, Time: m.process.ledgers[0].now()}, nil)
 	m.x.logf("%s: commit %v to %d: %v", m.name, names, r.thread, err)
+	m.judge(err)
 	if err != nil {
 		m.run = nil
 		return
@@ -402,6 +411,7 @@ func (m *member) finish() {
 	next := l.NewLease()
 	h, _, err := l.Finish(context.Background(), r.by, Change{Effects: effects, Time: l.now()}, "", next, shared)
 	x.logf("%s: finish %d with %v: %v", m.name, r.thread, all, err)
+	m.judge(err)
 	m.run = nil
 	switch {
 	case err == nil:

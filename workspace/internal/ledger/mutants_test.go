@@ -421,9 +421,6 @@ var mutants = []mutant{
 	{name: "only the user part tells that an operation took effect", finder: families, edits: []textEdit{
 		{"commit.go", "	if h.hasOp(c.op) {\n", "	if c.other == nil && h.hasOp(c.op) {\n"},
 	}},
-	{name: "a user part that has the operation is changed again", finder: families, edits: []textEdit{
-		{"shared.go", "	case written != nil: // the head of the thread was read before\n		return nil, true, c.wait(ctx)\n", "	case written != nil:\n		return nil, false, nil\n"},
-	}},
 	{name: "a thread that cannot be finished changes the user part", finder: families, edits: []textEdit{
 		{"commit.go", "	t, written, err := c.prepare(ctx, apply)\n	if t == nil {\n		return written, err\n	}\n", "	t, written, err := c.prepare(ctx, apply)\n	if t == nil && err != nil && c.other != nil {\n		if other, _, _ := c.prepareOther(ctx); other != nil {\n			other.sign(c.op + attemptText(c.attempts))\n			_ = c.replaceHeads(ctx, []*transition{other})\n		}\n	}\n	if t == nil {\n		return written, err\n	}\n"},
 	}},
