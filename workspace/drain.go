@@ -55,10 +55,10 @@ func (m *Manager) performOnce(at **Run) (next *Run, out Outcome, anew bool, err 
 			return next, out, false, nil
 		case !run.leaseValid():
 			return nil, out, false, m.leaveRun(run, err)
-		case errors.Is(err, internal.ErrSharedStale) && run.held.Err() != nil:
-			return nil, out, false, m.leaveRun(run, err)
-		case errors.Is(err, internal.ErrSharedStale):
+		case errors.Is(err, internal.ErrSharedStale) && run.held.Err() == nil:
 			return nil, out, true, err
+		case errors.Is(err, internal.ErrSharedStale), run.shared != nil && errors.Is(err, ErrSchema): // of the user part by now
+			return nil, out, false, m.leaveRun(run, err)
 		}
 		// The run has left something that cannot be stored.
 	}

@@ -81,8 +81,8 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 	defer r.mu.Unlock()
 	c, err := r.read(ctx, h)
 	if err == nil && c.part != nil && c.part.stale != nil {
-		// It was taken over, and nobody can make again what it has made of what
-		// another thread has changed.
+		// It was taken over, and another thread has changed what the process before
+		// has read, or what its writes were merged with.
 		if h, err = r.ledger.Restart(ctx, r.holderAt(h.Position())); err == nil {
 			r.base = h.Run.Base.Version
 			r.answers, r.isAnswered = 0, false

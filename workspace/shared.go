@@ -63,7 +63,7 @@ func (s *sharing) checkPart(effects []state.Effect) error {
 // userPart is what the content of a thread has of the user part.
 type userPart struct {
 	*sharing
-	stale error // the content is not what its writer has read
+	stale error // why what the run has stored cannot be done again
 	// stored is what the run has written to shared fields and has stored with its
 	// commits, and taken how much of what the State has kept that is.
 	stored []internal.SharedWrite
@@ -125,12 +125,9 @@ func (p *userPart) redo(doc *document.Document, s *state.State) (err error) {
 	if p.stored, err = doc.SharedWrites(); err != nil {
 		return err
 	}
-	err = internal.RedoShared(s, p.stored)
-	if errors.Is(err, internal.ErrSharedStale) {
-		p.stale, err = err, nil
-	}
+	p.stale = internal.RedoShared(s, p.stored)
 	internal.KeepShared(s)
-	return err
+	return nil
 }
 
 // sharedDelta is what has changed of what is shared.
