@@ -31,7 +31,7 @@ func TestSweepFindsWhatNeedsAttention(t *testing.T) {
 		synctest.Wait()
 		p = get(t, h, "/sweep")
 		require.Empty(t, p.header.Get("Refresh"))
-		require.Contains(t, p.body, "906 workspaces read")
+		require.Contains(t, p.body, "907 workspaces read")
 		require.Contains(t, p.body, "Longest run")
 		for _, user := range []string{"bob", "carol", "dave"} {
 			require.Contains(t, p.body, "user="+user)
