@@ -184,6 +184,7 @@ type commit struct {
 	// one; nil if there is none. It has the same id.
 	other      *commit
 	otherApply transitionFunc
+	touches    bool // the head of the user part is replaced even if nothing changes
 	// patience is the time for one attempt; 0 if it has no limit.
 	patience time.Duration
 
@@ -202,6 +203,9 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	t, written, err := c.prepare(ctx, apply)
 	if t == nil {
 		return written, err
+	}
+	if err := c.touchUserPart(t); err != nil {
+		return nil, err
 	}
 	other, again, err := c.prepareOther(ctx)
 	if err != nil || again {
@@ -264,12 +268,16 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		return nil, nil, err
 	}
 	t := &transition{
-		ledger: c.Ledger, cond: cond, remembered: remembered, replace: c.replace,
+		ledger: c.Ledger, cond: cond, remembered: remembered, replace: c.replace, makes: !h.Exists() || c.replace,
 		Head: h.clone(), ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
 		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
 	}
 	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
-	if err := apply(t); err != nil {
+	err = apply(t)
+	if err == nil && t.makes && h.Closed && t.Deleted.IsZero() {
+		err = ErrUserDeleted
+	}
+	if err != nil {
 		if remembered { // the present head may allow it
 			return nil, nil, nil
 		}

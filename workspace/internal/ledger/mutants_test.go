@@ -414,7 +414,7 @@ var mutants = []mutant{
 		{"commit.go", "		other.sign(nonce)\n", "		other.sign(nonce)\n		t.cond = store.Always\n"},
 	}},
 	{name: "the user part has the operation of another one", finder: families, edits: []textEdit{
-		{"shared.go", "		c.other.op = c.op\n", ""},
+		{"shared.go", "	c.other.op = c.op\n", ""},
 		{"commit.go", "		other.sign(nonce)\n", "		other.sign(c.other.op + attemptText(c.attempts))\n"},
 		{"commit.go", "	if h.hasOp(c.op) {\n", "	if c.other == nil && h.hasOp(c.op) {\n"},
 	}},

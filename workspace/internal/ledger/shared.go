@@ -50,8 +50,7 @@ func (l *Ledger) commitShared(
 	c := l.newCommit()
 	c.enter, c.retry = l.enterInTurn, retry
 	if shared != nil {
-		c.other, c.otherApply = shared.Part.newCommit(), shared.apply
-		c.other.op = c.op
+		c.pairWith(shared.Part, shared.apply)
 		c.enter = func(ctx context.Context) (leave func(), err error) { // a thread first, then the user part
 			leaveThread, err := l.enterInTurn(ctx)
 			if err != nil {
@@ -71,6 +70,12 @@ func (l *Ledger) commitShared(
 	return c.perform(ctx, apply)
 }
 
+// pairWith lets the operation take effect together with one on the user part.
+func (c *commit) pairWith(l *Ledger, apply transitionFunc) {
+	c.other, c.otherApply = l.newCommit(), apply
+	c.other.op = c.op
+}
+
 // prepareOther prepares the operation on the user part, if there is one that
 // changes it. The attempt is to be made again if it can tell that something else
 // has happened.
@@ -78,7 +83,16 @@ func (c *commit) prepareOther(ctx context.Context) (t *transition, again bool, e
 	if c.other == nil {
 		return nil, false, nil
 	}
-	t, written, err := c.other.prepare(ctx, c.otherApply)
+	t, written, err := c.other.prepare(ctx, func(t *transition) error {
+		err := c.otherApply(t)
+		switch {
+		case !c.touches || !errors.Is(err, errNoChange):
+			return err
+		case t.Closed:
+			return ErrUserDeleted
+		}
+		return nil
+	})
 	switch {
 	case errors.Is(err, errNoChange):
 		return nil, false, nil

@@ -29,6 +29,7 @@ type transition struct {
 	cond       store.Condition // under which the head read is replaced
 	remembered bool            // it was not read, but remembered
 	replace    bool            // it could not be read
+	makes      bool            // there is no workspace yet, or not any more
 	revision   store.Revision  // of the head written
 
 	maxDeadLetters int
