@@ -331,7 +331,7 @@ func TestTakeoverOfAnUpdateThatIsStale(t *testing.T) {
 		_, err := m.Await(t.Context(), "ann/1", "1")
 		require.NoError(t, err)
 		if changed {
-			require.Equal(t, []string{" 10 1"}, seen)
+			require.Equal(t, []string{"10 1"}, seen)
 			require.Equal(t, 11, sharedTotal.Or(sharedOf(t, m).State(), 0))
 		} else {
 			require.Equal(t, []string{"first1 1"}, seen)
@@ -607,7 +607,7 @@ func TestThreadsOfAUserInDyingProcesses(t *testing.T) {
 	openOne := func() *workspace.Manager {
 		mu.Lock()
 		dying++
-		f := &failing{Store: db, after: 40 + 7*dying%90}
+		f := &failing{Store: db, after: 8 + 5*dying%17}
 		mu.Unlock()
 		m, err := workspace.Open(ctx, f, &workspace.Options{
 			Schema: sharedFields, Run: work, TTL: 60 * time.Millisecond, StoreTimeout: 300 * time.Millisecond, Attempts: 1000,
