@@ -21,56 +21,45 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 		run.done()
 	}()
 	for {
-		next, out, anew, err := m.performOnce(&run)
-		if !anew {
-			return next, out, err
+		run, err = m.attemptRun(run)
+		if err != nil && run.held.Err() != nil && !(run.hasOverrun(err) && run.isLastAttempt() && m.ctx.Err() == nil) {
+			if run.hasOverrun(err) && run.leaseValid() { // another holder counts the attempt
+				run.lease.abandon(fmt.Errorf("%w: %v", ErrFenced, err))
+			}
+			return nil, out, m.leaveRun(run, err)
 		}
-		begun, anewErr := run.anew()
-		if anewErr != nil {
-			return nil, out, m.leaveRun(run, errors.Join(anewErr, err))
+		ctx := context.WithoutCancel(run.ctx) // the result is stored even if the context has ended
+		if err == nil {
+			next, err = run.endFinished(ctx)
+			stale := errors.Is(err, internal.ErrSharedStale)
+			switch {
+			case err == nil:
+				out.Status = StatusDone
+				m.moveWindows(run)
+				return next, out, nil
+			case stale && run.leaseValid() && run.held.Err() == nil:
+				begun, failed := run.anew()
+				if failed != nil {
+					return nil, out, m.leaveRun(run, errors.Join(failed, err))
+				}
+				run.done()
+				run = begun
+				continue
+			case stale, !run.leaseValid(), run.shared != nil && errors.Is(err, ErrSchema): // of the user part by now
+				return nil, out, m.leaveRun(run, err)
+			}
+			// The run has left something that cannot be stored.
 		}
-		run.done()
-		run = begun
+		next, failErr := run.endFailed(ctx, err)
+		if failErr != nil {
+			if run.leaseValid() { // another holder counts an attempt
+				run.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failErr))
+			}
+			return nil, out, m.leaveRun(run, errors.Join(failErr, err))
+		}
+		out.Status, out.Reason = StatusFailed, run.failureText()
+		return next, out, err
 	}
-}
-
-// performOnce is performRun for a run that may have to be begun anew, because
-// another thread has changed what it has read. Then it is still under way.
-func (m *Manager) performOnce(at **Run) (next *Run, out Outcome, anew bool, err error) {
-	run, err := m.attemptRun(*at)
-	*at = run
-	if err != nil && run.held.Err() != nil && !(run.hasOverrun(err) && run.isLastAttempt() && m.ctx.Err() == nil) {
-		if run.hasOverrun(err) && run.leaseValid() { // another holder counts the attempt
-			run.lease.abandon(fmt.Errorf("%w: %v", ErrFenced, err))
-		}
-		return nil, out, false, m.leaveRun(run, err)
-	}
-	ctx := context.WithoutCancel(run.ctx) // the result is stored even if the context has ended
-	if err == nil {
-		next, err = run.endFinished(ctx)
-		switch {
-		case err == nil:
-			out.Status = StatusDone
-			m.moveWindows(run)
-			return next, out, false, nil
-		case !run.leaseValid():
-			return nil, out, false, m.leaveRun(run, err)
-		case errors.Is(err, internal.ErrSharedStale) && run.held.Err() == nil:
-			return nil, out, true, err
-		case errors.Is(err, internal.ErrSharedStale), run.shared != nil && errors.Is(err, ErrSchema): // of the user part by now
-			return nil, out, false, m.leaveRun(run, err)
-		}
-		// The run has left something that cannot be stored.
-	}
-	next, failErr := run.endFailed(ctx, err)
-	if failErr != nil {
-		if run.leaseValid() { // another holder counts an attempt
-			run.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failErr))
-		}
-		return nil, out, false, m.leaveRun(run, errors.Join(failErr, err))
-	}
-	out.Status, out.Reason = StatusFailed, run.failureText()
-	return next, out, false, err
 }
 
 // attemptRun calls Options.Run until it asks for no other attempt. It returns
