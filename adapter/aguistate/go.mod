@@ -10,7 +10,6 @@ require (
 require (
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/exp v0.0.0-20260813180055-c1d0aacb2297 // indirect
 )
 
 replace (
