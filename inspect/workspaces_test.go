@@ -64,7 +64,7 @@ func TestTroubleComesFirst(t *testing.T) {
 		require.Equal(t, []string{"dave", "carol", "grace", "bob"}, usersOf(t, page))
 		require.Contains(t, page, "waiting for approval")
 		require.Contains(t, page, "Waiting for approval <b>1</b>")
-		require.Contains(t, page, "Counted in all 67 workspaces.")
+		require.Contains(t, page, "Counted in all 68 workspaces.")
 		require.Equal(t, http.StatusBadRequest, get(t, h, "/?show=nothing").code)
 		require.NoError(t, f.manager.Close())
 	})

@@ -1,6 +1,8 @@
 package workspace_test
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -91,5 +93,40 @@ func TestNewThreadIsOrdered(t *testing.T) {
 		require.Equal(t, "a/n", user)
 		require.Len(t, thread, 43)
 		require.NotEqual(t, workspace.NewThread("ann"), workspace.NewThread("ann")) // also at one time
+	})
+}
+
+// List yields each user once, whatever the names are that stand between the
+// threads of the user.
+func TestListYieldsUsersOnce(t *testing.T) {
+	name := rapid.StringMatching(`[a/%. 0]{1,3}`)
+	property.Check(t, func(t *rapid.T) {
+		m, err := workspace.Open(context.Background(), store.NewMemory(), nil)
+		require.NoError(t, err)
+		defer func() { _ = m.Close() }()
+		want, ids := map[string]bool{}, map[string]bool{}
+		for range rapid.IntRange(1, 12).Draw(t, "workspaces") {
+			user := name.Draw(t, "user")
+			id := rapid.SampledFrom([]string{
+				workspace.Thread(user, ""), workspace.Thread(user, name.Draw(t, "thread")), workspace.Shared(user),
+			}).Draw(t, "id")
+			require.NoError(t, m.Update(context.Background(), id, func(w *workspace.Workspace) error { return w.Memory().Set("k", "v") }))
+			want[user], ids[id] = true, true
+			if _, thread := workspace.SplitThread(id); thread != "" {
+				ids[workspace.Shared(user)] = true
+			}
+		}
+		var users []string
+		for user, err := range m.List(context.Background()) {
+			require.NoError(t, err)
+			users = append(users, user)
+		}
+		require.ElementsMatch(t, slices.Collect(maps.Keys(want)), users)
+		var all []string
+		for s, err := range m.Summaries(context.Background(), "") {
+			require.NoError(t, err)
+			all = append(all, s.UserID)
+		}
+		require.ElementsMatch(t, slices.Collect(maps.Keys(ids)), all)
 	})
 }
