@@ -43,19 +43,9 @@ func (s *sharing) has(e state.Effect) bool {
 // what is shared.
 func (s *sharing) checkPart(effects []state.Effect) error {
 	for _, e := range effects {
-		if document.IsVersion(e) || s != nil && s.has(e) {
-			continue
+		if !document.IsVersion(e) && (s == nil || !s.has(e)) {
+			return fmt.Errorf("%w: %s %s belongs to a thread: it is not shared", ErrInvalid, e.Part, fault.Quote(e.Field))
 		}
-		what := fault.Quote(e.Field)
-		switch e.Part {
-		case document.PartMessage, document.PartConversation:
-			what = "the conversation"
-		case document.PartMemory:
-			what = "the memory"
-		case document.PartSetting:
-			what = "a setting"
-		}
-		return fmt.Errorf("%w: %s is not shared: it belongs to a thread", ErrInvalid, what)
 	}
 	return nil
 }
