@@ -28,8 +28,12 @@ func sharingOf(schema *state.Schema, threadMemory bool) *sharing {
 	return nil
 }
 
-// has reports whether an effect edits what is shared.
+// has reports whether an effect edits what is shared. Nil shares only a memory,
+// which no thread reads.
 func (s *sharing) has(e state.Effect) bool {
+	if s == nil {
+		return e.Part == document.PartMemory
+	}
 	switch e.Part {
 	case document.PartField, document.PartKey:
 		return s.fields[e.Field]
@@ -43,7 +47,7 @@ func (s *sharing) has(e state.Effect) bool {
 // what is shared.
 func (s *sharing) checkPart(effects []state.Effect) error {
 	for _, e := range effects {
-		if !document.IsVersion(e) && (s == nil || !s.has(e)) {
+		if !document.IsVersion(e) && !s.has(e) {
 			return fmt.Errorf("%w: %s %s belongs to a thread: it is not shared", ErrInvalid, e.Part, fault.Quote(e.Field))
 		}
 	}

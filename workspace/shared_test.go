@@ -402,8 +402,8 @@ func TestUserPartHasOnlyWhatIsShared(t *testing.T) {
 		require.ErrorContains(t, err, what)
 	}
 	require.False(t, sharedOf(t, m).Exists)
-	plain := open(t, store.NewMemory(), workspace.Options{Schema: state.MustSchema(ownNote)})
-	require.ErrorIs(t, plain.Update(ctx, id, func(w *workspace.Workspace) error { return w.Memory().Set("a", "b") }), workspace.ErrInvalid)
+	own := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields, ThreadMemory: true})
+	require.ErrorIs(t, own.Update(ctx, id, func(w *workspace.Workspace) error { return w.Memory().Set("a", "b") }), workspace.ErrInvalid)
 	data, err := m.Export(ctx, exportedThread(t, m))
 	require.NoError(t, err)
 	require.ErrorIs(t, m.ImportWorkspace(ctx, id, data), workspace.ErrInvalid)
