@@ -49,6 +49,11 @@ func (m *Manager) lookAtRuns(ctx context.Context) (due time.Duration, err error)
 		if err != nil {
 			return 0, err
 		}
+		for _, u := range heads {
+			if h := u.Head; h != nil && h.Sweeping && ledger.CurrentTime().Sub(h.Deleted) > 2*m.opts.TTL {
+				m.sweepLater(u.User)
+			}
+		}
 		heads = slices.DeleteFunc(heads, func(u ledger.UserHead) bool { return u.Head == nil || u.Head.Run == nil })
 		runs := make([]*ledger.Run, len(heads))
 		for i, u := range heads {
