@@ -353,6 +353,9 @@ func (f *Field[T]) Update(st *State, fn func(T) (T, error)) error {
 	if err != nil {
 		return err
 	}
+	if sp.slot.Kept {
+		return h.rewriteShared(sp, func(current any) (any, error) { return fn(as[T](current)) })
+	}
 	return h.rewrite(sp, func(current any) (any, error) { return fn(as[T](current)) })
 }
 

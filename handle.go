@@ -114,23 +114,36 @@ func (h *handle) put(sp *fieldSpec, o engine.Op, v any) (err error) {
 // rewrite commits a value of a declared field that compute derives from the
 // current one, or nil.
 func (h *handle) rewrite(sp *fieldSpec, compute func(current any) (any, error)) error {
+	return h.explain(h.branch.Rewrite(h.view(), h.computed(sp), func(c *engine.Cell) (engine.Update, error) {
+		return sp.compute(c, compute)
+	}))
+}
+
+// rewriteShared is rewrite for a shared field. It may retain compute.
+func (h *handle) rewriteShared(sp *fieldSpec, compute func(current any) (any, error)) error {
+	return h.explain(h.branch.RewriteKept(h.view(), h.computed(sp), func(c *engine.Cell) (engine.Update, error) {
+		return sp.compute(c, compute)
+	}))
+}
+
+// computed returns the op that stores a computed value.
+func (h *handle) computed(sp *fieldSpec) engine.Op {
 	o := sp.newOp(OpUpdate, replaceHandler)
 	o.Author, o.Computed = h.author, true
-	again := func(c *engine.Cell) (engine.Update, error) {
-		var current any
-		if c != nil {
-			current = sp.form.Load(c.Value)
-		}
-		v, err := compute(current)
-		if err != nil {
-			return engine.Update{}, err
-		}
-		return sp.store(sp.address(), v, false)
+	return o
+}
+
+// compute returns the update of a cell that a function computes.
+func (sp *fieldSpec) compute(c *engine.Cell, compute func(current any) (any, error)) (engine.Update, error) {
+	var current any
+	if c != nil {
+		current = sp.form.Load(c.Value)
 	}
-	if sp.slot.Kept {
-		o.Again = again
+	v, err := compute(current)
+	if err != nil {
+		return engine.Update{}, err
 	}
-	return h.explain(h.branch.Rewrite(h.view(), o, again))
+	return sp.store(sp.address(), v, false)
 }
 
 // write signs and commits one op.

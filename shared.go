@@ -22,9 +22,9 @@ const (
 
 // sharedWrites returns what the frozen branch has kept from an index on.
 func (h *handle) sharedWrites(from int) ([]internal.SharedWrite, error) {
-	kept := h.branch.KeptWrites()
+	kept := h.branch.KeptWrites(from)
 	var writes []internal.SharedWrite
-	for i := from; i < len(kept); i++ {
+	for i := range kept {
 		w, err := kept[i].Slot.Form.(*fieldSpec).sharedWrite(&kept[i])
 		if err != nil {
 			return nil, err
@@ -48,8 +48,8 @@ func (sp *fieldSpec) sharedWrite(k *engine.Kept) (w internal.SharedWrite, err er
 		w.Agent, w.Cause = o.Author.Agent, o.Author.Cause
 		by, _ := o.Merger.(*handler)
 		switch {
-		case o.Computed && o.Again != nil:
-			w.Again = o.Again
+		case k.Again != nil:
+			w.Again = k.Again
 		case o.Computed:
 		case o.Overwrites && k.To == nil:
 			w.Op = sharedDelete

@@ -16,7 +16,7 @@ func (e *FullError) Error() string {
 // Write commits one op as the next version. It takes over a borrowed update.
 func (b *Branch) Write(v View, o *Op) error {
 	if o.Callback {
-		return b.writeInTurn(v, *o, nil)
+		return b.writeInTurn(v, *o, nil, nil)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -27,19 +27,24 @@ func (b *Branch) Write(v View, o *Op) error {
 		return err
 	}
 	o.own(&m)
-	return b.commitOne(v, o, current, &m)
+	return b.commitOne(v, o, current, &m, nil)
 }
 
 // Rewrite commits an op whose update is computed from the current cell, which
 // is nil if the address is not set. compute runs without the lock, and again if
 // the cell changes meanwhile.
 func (b *Branch) Rewrite(v View, o Op, compute func(current *Cell) (Update, error)) error {
-	return b.writeInTurn(v, o, compute)
+	return b.writeInTurn(v, o, compute, nil)
+}
+
+// RewriteKept is Rewrite for a slot that is kept. It may retain compute.
+func (b *Branch) RewriteKept(v View, o Op, compute func(current *Cell) (Update, error)) error {
+	return b.writeInTurn(v, o, compute, compute)
 }
 
 // writeInTurn commits an op that calls code of the user. The code runs without
 // the lock; the turn of the address keeps other code for it away.
-func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, error)) error {
+func (b *Branch) writeInTurn(v View, o Op, compute, again func(current *Cell) (Update, error)) error {
 	if err := b.takeTurn(o.Address, o.Merger, true); err != nil {
 		return err
 	}
@@ -62,7 +67,7 @@ func (b *Branch) writeInTurn(v View, o Op, compute func(current *Cell) (Update, 
 			err = o.Slot.Form.Check(m)
 		}
 		if err == nil {
-			result.done, err = b.commitIf(v, self, &o, current, &m)
+			result.done, err = b.commitIf(v, self, &o, current, &m, again)
 		}
 		if !result.done {
 			result.at = []Address{o.Address}
@@ -87,23 +92,26 @@ func (b *Branch) Delete(v View, o *Op) (bool, error) {
 	if current == nil {
 		return false, nil
 	}
-	return true, b.commitOne(v, o, current, nil)
+	return true, b.commitOne(v, o, current, nil, nil)
 }
 
 // commitIf is commitOne if the cell is still current, and reports whether it
 // is.
-func (b *Branch) commitIf(v View, self *contender, o *Op, current *Cell, to *Merged) (bool, error) {
+func (b *Branch) commitIf(
+	v View, self *contender, o *Op, current *Cell, to *Merged, again func(*Cell) (Update, error),
+) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.yield(self, o.Address)
 	if b.tree.Load().Get(o.Address) != current {
 		return false, b.refusal()
 	}
-	return true, b.commitOne(v, o, current, to)
+	return true, b.commitOne(v, o, current, to, again)
 }
 
-// commitOne commits one op, in place if it can. The branch is locked.
-func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
+// commitOne commits one op, in place if it can. The branch is locked. again is
+// kept with the op if its slot is.
+func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged, again func(*Cell) (Update, error)) error {
 	if err := b.refusal(); err != nil {
 		return err
 	}
@@ -120,7 +128,7 @@ func (b *Branch) commitOne(v View, o *Op, current *Cell, to *Merged) error {
 	now := c.put(o.Address, current, to, o.Overwrites, o.Computed)
 	c.note(o, current, now)
 	if b.keeps && o.Slot.Kept {
-		c.keepOp(o, current, now)
+		c.keepOp(o, current, now, again)
 	}
 	b.publish(t, c.version)
 	return nil

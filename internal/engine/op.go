@@ -15,9 +15,6 @@ type Op struct {
 	// The properties of the Merger are noted when an op is made: a join needs
 	// them under the lock, and for ops whose Merger is no longer the slot's.
 
-	// Again computes the update of a Computed op from another cell. May be nil.
-	Again func(current *Cell) (Update, error)
-
 	Overwrites bool // the result takes no account of the current cell
 	Shares     bool // the result shares memory with the current cell
 	Computed   bool // the update was computed from a read

@@ -23,7 +23,7 @@ type Tree struct {
 	keyed   int    // those of them that have a key
 	changes uint64 // how often an address was set or unset
 	journal journal
-	kept    []Kept
+	kept    *keptWrite
 }
 
 const (
