@@ -518,6 +518,9 @@ func TestSharedSecrets(t *testing.T) {
 		var b strings.Builder
 		v := view(t, m, id)
 		for r, err := range m.Records(t.Context(), id, v.Oldest) {
+			if errors.Is(err, state.ErrCompacted) { // meanwhile, because of the secret
+				break
+			}
 			require.NoError(t, err)
 			fmt.Fprintf(&b, "%+v", r)
 		}
@@ -525,7 +528,9 @@ func TestSharedSecrets(t *testing.T) {
 		data, err := v.MarshalJSON()
 		require.NoError(t, err)
 		effects, err := m.Diff(t.Context(), id, v.Oldest, v.Version)
-		require.NoError(t, err)
+		if !errors.Is(err, state.ErrCompacted) {
+			require.NoError(t, err)
+		}
 		return b.String() + string(data) + fmt.Sprint(effects)
 	}
 	require.NotContains(t, shown("ann/1"), first)
