@@ -120,6 +120,7 @@ func (m *Manager) tryUpdate(
 	if len(d.Effects) == 0 && change == nil {
 		return nil
 	}
+	d.Title = m.titleOf(ctx, c, d)
 	c.endWrites(ErrRunEnded)
 	h, err = l.Update(ctx, ledger.KindUpdate, c.position, d.Change, change)
 	if err = sharedError(err); errors.Is(err, internal.ErrSharedStale) {

@@ -572,6 +572,39 @@ func stored(t testing.TB, db store.Store) string {
 	return b.String()
 }
 
+// A fork in the middle of a run shares what its user shares, and nothing that the
+// run has written.
+func TestForkSharesWhatIsApplied(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+	require.NoError(t, m.Update(t.Context(), workspace.Shared("ann"), func(w *workspace.Workspace) error { return sharedCount.Set(w.State(), 4) }))
+	run := beginIn(t, m, "ann/1", "1")
+	require.NoError(t, sharedCount.Set(run.State(), 1))
+	require.NoError(t, run.Memory().Set("a", "b"))
+	require.NoError(t, run.Commit(t.Context()))
+	require.NoError(t, m.Fork(t.Context(), "ann/1", "ann/2", workspace.ForkPoint{}))
+	require.Equal(t, 4, sharedCount.Or(view(t, m, "ann/2").State(), 0))
+	require.Empty(t, view(t, m, "ann/2").Memory().List())
+	finish(t, beginIn(t, m, "ann/2", "2"))
+	require.Equal(t, 4, sharedCount.Or(sharedOf(t, m).State(), 0))
+	finish(t, run)
+	require.Equal(t, 5, sharedCount.Or(view(t, m, "ann/2").State(), 0))
+}
+
+// No thread of a user who was deleted applies anything.
+func TestDeletedUserSharesNothing(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+	run := beginIn(t, m, "ann/1", "1")
+	require.NoError(t, sharedCount.Set(run.State(), 1))
+	require.NoError(t, m.DeleteUser(t.Context(), "ann"))
+	_, err := run.Finish(t.Context())
+	require.ErrorIs(t, err, workspace.ErrFenced)
+	err = m.Update(t.Context(), workspace.Shared("ann"), func(w *workspace.Workspace) error { return sharedCount.Set(w.State(), 1) })
+	require.ErrorIs(t, err, workspace.ErrUserDeleted)
+	err = m.Update(t.Context(), "ann/2", func(w *workspace.Workspace) error { return sharedCount.Set(w.State(), 1) })
+	require.ErrorIs(t, err, workspace.ErrUserDeleted)
+	require.False(t, sharedOf(t, m).Exists)
+}
+
 // A suspended run applies what it has written when it finishes.
 func TestSuspendedRunApplies(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Keys: []workspace.Key{key("a")}})
