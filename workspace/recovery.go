@@ -148,7 +148,7 @@ func (m *Manager) watchVacancy(ctx context.Context, l *ledger.Ledger, look chan<
 		if h.Run == nil || h.Run.Vacant() {
 			wake(look)
 		}
-	})
+	}, func() {})
 }
 
 // takeOverIfExpired observes the run of a workspace until its lease is renewed

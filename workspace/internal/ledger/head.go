@@ -61,6 +61,9 @@ type Head struct {
 	Closed   bool `json:"closed,omitempty"`
 	Sweeping bool `json:"sweeping,omitempty"`
 
+	// Title is what the program calls the conversation.
+	Title string `json:"title,omitempty"`
+
 	keyID string // of the key with which it is sealed, or ""
 }
 
