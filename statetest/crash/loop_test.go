@@ -155,11 +155,11 @@ func TestLoopSurvivesCrashes(t *testing.T) {
 					statetest.Say("Nobody has looked at it.").When(endsWithResult).Reads("in time"), statetest.Say("You are welcome."))
 				ask := func(ctx context.Context, turn *tool.Turn) error {
 					if len(turn.Suspended()) > 0 {
-						time.Sleep(110 * time.Second) // a message expires the call meanwhile, and waits
+						time.Sleep(40 * time.Second) // a message expires the call meanwhile, and waits
 					}
 					return m.Ask(ctx, turn)
 				}
-				return billing(ask, pay(p, approved(), tool.Expires(time.Minute)))
+				return billing(ask, pay(p, approved(), tool.Expires(10*time.Second)))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), say("3", "Thanks.")},
 			Check: func(t testing.TB, v *workspace.View) {
