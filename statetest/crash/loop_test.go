@@ -154,12 +154,13 @@ func TestLoopSurvivesCrashes(t *testing.T) {
 				m := p.Model(provider.OpenAI, call(), statetest.Say("A colleague looks at it."),
 					statetest.Say("Nobody has looked at it.").When(endsWithResult).Reads("in time"), statetest.Say("You are welcome."))
 				ask := func(ctx context.Context, turn *tool.Turn) error {
-					if len(turn.Suspended()) > 0 {
-						time.Sleep(40 * time.Second) // a message expires the call meanwhile, and waits
+					run, _ := workspace.FromContext(ctx)
+					for _, call := range run.Suspended() { // a message expires it meanwhile, and waits
+						time.Sleep(max(5*time.Second, time.Until(call.Until)+15*time.Second))
 					}
 					return m.Ask(ctx, turn)
 				}
-				return billing(ask, pay(p, approved(), tool.Expires(10*time.Second)))
+				return billing(ask, pay(p, approved(), tool.Expires(time.Minute)))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), say("3", "Thanks.")},
 			Check: func(t testing.TB, v *workspace.View) {
