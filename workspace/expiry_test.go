@@ -130,7 +130,7 @@ func TestExpiry(t *testing.T) {
 			require.Empty(t, expiring(t, o.db))
 		},
 		"a key that is left": func(t *testing.T, o *office) {
-			for _, key := range []string{"agent:busy:expire:0000000000000001:nobody", "agent:busy:expire:x"} {
+			for _, key := range []string{"agent:busy:expire:0000000000000001:nobody", "agent:busy:expire:-:x"} {
 				_, err := store.Put(t.Context(), o.db, key, nil, store.Always)
 				require.NoError(t, err)
 			}
