@@ -132,10 +132,10 @@ func changeSizes(mask *masker, effects []state.Effect) []changeSize {
 	return list
 }
 
-// nameOf returns the name of what an effect edits. The keys of the memory are
-// content: people and models choose them.
+// nameOf returns the name of what an effect edits. The keys of the memory and
+// those of suspended calls are content: people and models choose them.
 func nameOf(mask *masker, part, name string) text {
-	if part == "memory" {
+	if part == "memory" || part == "suspended" {
 		return mask.id(name)
 	}
 	return mask.name(name)
