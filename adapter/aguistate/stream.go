@@ -59,6 +59,13 @@ const aliveInterval = 15 * time.Second
 // serve answers the request. What it follows it follows from before the moment at
 // which a message is handed over.
 func (s *stream) serve() {
+	if !s.read() {
+		return
+	}
+	if err := s.branch(); err != nil {
+		s.fail(err)
+		return
+	}
 	events := make(chan workspace.Event)
 	failed := make(chan error, 1)
 	go func() { // ends with ctx
