@@ -33,7 +33,7 @@ func (s *stream) branch() error {
 		if !v.Exists {
 			base := s.baseView()
 			if base == nil || newConversation(base).behind(s.in.Messages[:known]) == nil {
-				return nil // others have gone on meanwhile
+				return nil // the client has shortened nothing: others have gone on meanwhile
 			}
 			err := s.handler.m.Fork(s.ctx, s.thread, to, workspace.ForkPoint{Message: next.number})
 			if err != nil && !errors.Is(err, workspace.ErrExists) {
@@ -54,7 +54,7 @@ func (c *conversation) behind(list []message) *message {
 	if len(list) > 0 {
 		i = 1 + slices.IndexFunc(c.messages, func(m message) bool { return m.ID == list[len(list)-1].ID })
 	}
-	if i >= len(c.messages) {
+	if i >= len(c.messages) || i == 0 && len(list) > 0 {
 		return nil
 	}
 	return &c.messages[i]
