@@ -8,24 +8,20 @@ import (
 )
 
 func Example() {
-	notes := &state.Field[[]string]{Name: "notes", Read: state.Public, Write: state.Public}
-	card := &state.Field[string]{Name: "card", Read: state.Only("billing"), Secret: true}
-	st := state.New(state.MustSchema(state.Team{"support": {"billing", "search"}}, notes, card))
+	city := &state.Field[string]{Name: "city", Description: "Where the user lives."}
+	notes := &state.Field[[]string]{Name: "notes"}
+	st := state.New(state.MustSchema(city, notes))
 
-	search := st.As("search")    // a handle with the rights of the agent "search"
-	a, b := st.Fork(), st.Fork() // branches, for example one for each goroutine
 	err := errors.Join(
-		card.Set(st, "4242-4242-4242"),
-		notes.Set(a.As("search"), []string{"delivered on Monday"}), // a list: Set appends
-		notes.Set(b.As("search"), []string{"refunds within 30 days"}),
-		st.Join(a, b), // merges in this order, whichever branch was written first
+		city.Set(st, "Vienna"),
+		notes.Set(st, []string{"asked about trains"}),
+		notes.Set(st, []string{"likes the mountains"}), // a list: Set appends
 	)
-	fmt.Println(notes.Or(search, nil), err)
-	_, err = card.Get(search)
-	fmt.Println(err)
-	fmt.Println(st.Redact("charged 4242-4242-4242"))
+	fmt.Println(city.Or(st, "unknown"), notes.Or(st, nil), err)
+	fmt.Print(st.Describe()) // for a prompt
 	// Output:
-	// [delivered on Monday refunds within 30 days] <nil>
-	// state: read "card": access denied to agent "search"
-	// charged [SECRET]
+	// Vienna [asked about trains likes the mountains] <nil>
+	// - city (string) = "Vienna"
+	//     Where the user lives.
+	// - notes (list of string) = ["asked about trains","likes the mountains"]
 }

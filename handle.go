@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/agentstate/state/internal/engine"
@@ -257,9 +258,10 @@ func (h *handle) values() iter.Seq[storedValue] {
 	}
 }
 
-// sortNames sorts names in the order of the schema, and undeclared ones after
-// that.
-func (h *handle) sortNames(names []string) []string {
+// sortedNames returns the keys of values in the order of the schema, and
+// undeclared ones after that.
+func (h *handle) sortedNames(values map[string]any) []string {
+	names := slices.AppendSeq(make([]string, 0, len(values)), maps.Keys(values))
 	slot := func(name string) int {
 		if sp, ok := h.schema.byName[name]; ok {
 			return sp.slot.Number

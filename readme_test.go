@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,11 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests of this file prove that the README, the guide and CONTRIBUTING.md
-// say what is so: their code is the code of Examples, and that of the loop where a
-// page shows it, their output is what the
-// Examples and the quickstart print, and their links and commands name files
-// that exist.
+// The tests of this file prove that the README and the pages of docs say what is
+// so: their code is the code of Examples and of programs with tests, their output
+// is what the Examples and the quickstart print, and their links and commands name
+// files that exist.
 
 func readFile(t *testing.T, name string) string {
 	t.Helper()
@@ -50,18 +50,20 @@ func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
 	require.Contains(t, readFile(t, "README.md"), "```\n"+first+"\n```\n")
 }
 
-func TestCodeOfTheReadmeAndTheGuideIsTested(t *testing.T) {
-	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go", "examples/workflow/*_test.go",
-		"examples/adk/main.go", "tool/loop.go", "lab/sdks/example_*_test.go", "adapter/*/example_test.go", "adapter/*/kit_test.go")
-	blocks := goBlocks(readFile(t, "README.md"))[1:]
-	require.NotEmpty(t, blocks)
-	for _, page := range guidePages(t) {
-		blocks = append(blocks, goBlocks(readFile(t, page))...)
-	}
-	for _, block := range blocks {
-		require.True(t, slices.ContainsFunc([]string{"", "\t", "\t\t"}, func(indent string) bool {
-			return strings.Contains(examples, indentLines(block, indent))
-		}), "no Example has this code:\n%s", block)
+func TestCodeOfThePagesIsTested(t *testing.T) {
+	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go", "*/*/example_*_test.go",
+		"examples/workflow/*_test.go", "examples/adk/*.go", "examples/durable/service/main.go", "tool/loop.go",
+		"adapter/*/example_test.go", "adapter/*/kit_test.go")
+	for _, page := range pages(t) {
+		blocks := goBlocks(readFile(t, page))
+		if page == "README.md" {
+			blocks = blocks[1:] // the program of TestReadmeOpensWithExample
+		}
+		for _, block := range blocks {
+			require.True(t, slices.ContainsFunc([]string{"", "\t", "\t\t", "\t\t\t"}, func(indent string) bool {
+				return strings.Contains(examples, indentLines(block, indent))
+			}), "%s: no Example has this code:\n%s", page, block)
+		}
 	}
 }
 
@@ -89,26 +91,38 @@ func readAll(t *testing.T, patterns ...string) string {
 	return all.String()
 }
 
-// guidePages returns the files of the guide, and the pages on frameworks.
-func guidePages(t *testing.T) []string {
-	pages, err := filepath.Glob("docs/guide/*.md")
-	require.NoError(t, err)
-	require.NotEmpty(t, pages)
-	return append(pages, "docs/adk.md", "docs/frameworks.md", "docs/langchaingo.md")
+// pages returns the README and the files of docs.
+func pages(t *testing.T) []string {
+	found := []string{"README.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		found = append(found, files...)
+	}
+	return found
 }
 
 func TestTheGuideListsEveryPage(t *testing.T) {
 	index := readFile(t, "docs/guide/README.md")
-	for _, page := range guidePages(t) {
+	for _, page := range pages(t) {
 		name, err := filepath.Rel("docs/guide", page)
 		require.NoError(t, err)
-		if name != "README.md" {
-			require.Contains(t, index, "("+name+")")
+		if name != "README.md" && page != "README.md" {
+			require.Contains(t, index, "("+filepath.ToSlash(name)+")")
 		}
 	}
 }
 
-func TestReadmeListsEveryExample(t *testing.T) {
+func TestPagesAreShort(t *testing.T) {
+	limits := map[string]int{"README.md": 150, "docs/design.md": 350}
+	for _, page := range pages(t) {
+		require.LessOrEqual(t, strings.Count(readFile(t, page), "\n"), cmp.Or(limits[page], 200), page)
+	}
+}
+
+func TestTheGuideListsEveryExample(t *testing.T) {
+	index := readFile(t, "docs/guide/README.md")
 	dirs, err := fs.ReadDir(os.DirFS("examples"), ".")
 	require.NoError(t, err)
 	for _, dir := range dirs {
@@ -121,24 +135,55 @@ func TestReadmeListsEveryExample(t *testing.T) {
 			}
 		}
 		for _, name := range names {
-			require.Contains(t, readFile(t, "README.md"), "(examples/"+name+")")
+			require.Contains(t, index, "(../../examples/"+name+")")
 		}
 	}
 }
 
-func TestLinksAndFilesOfTheGuidesExist(t *testing.T) {
+func TestLinksAndFilesOfThePagesExist(t *testing.T) {
 	code := regexp.MustCompile("(?s)```.*?```")
-	link := regexp.MustCompile(`\]\(([^):#]+)\)`)
+	link := regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`)
 	file := regexp.MustCompile("`((?:[a-z_.]+/)*[a-z_]+\\.(?:go|md|mod)|(?:scripts|lab|\\.ci)/[a-z]+)`")
-	for _, guide := range append([]string{"README.md", "CONTRIBUTING.md"}, guidePages(t)...) {
-		text := readFile(t, guide)
-		for _, name := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
-			_, err := os.Stat(filepath.Join(filepath.Dir(guide), name[1]))
-			require.NoError(t, err, "%s links to %s", guide, name[1])
+	for _, page := range append(pages(t), "CONTRIBUTING.md", "SECURITY.md", "VERSIONING.md", "AGENTS.md") {
+		text := readFile(t, page)
+		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+			target := page
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(page), match[1])
+			}
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s links to %s", page, match[1])
+			if match[2] != "" {
+				require.Contains(t, anchors(readFile(t, target)), match[2], "%s links to a section of %s", page, target)
+			}
 		}
 		for _, name := range file.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(name[1])
-			require.NoError(t, err, "%s names %s", guide, name[1])
+			require.NoError(t, err, "%s names %s", page, name[1])
 		}
 	}
+}
+
+// anchors returns the anchors of the headings of a page.
+func anchors(text string) []string {
+	var found []string
+	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		words := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(match[1]), "")
+		found = append(found, strings.ReplaceAll(words, " ", "-"))
+	}
+	return found
+}
+
+func TestEachGuaranteeNamesATest(t *testing.T) {
+	row := regexp.MustCompile("(?:`([a-z/]+)` )?((?:`Test[A-Za-z0-9]+`(?:, )?)+)")
+	name := regexp.MustCompile("Test[A-Za-z0-9]+")
+	found := 0
+	for _, match := range row.FindAllStringSubmatch(readFile(t, "docs/guarantees.md"), -1) {
+		tests := readAll(t, filepath.Join(match[1], "*_test.go"))
+		for _, test := range name.FindAllString(match[2], -1) {
+			require.Contains(t, tests, "func "+test+"(", "package %q", match[1])
+			found++
+		}
+	}
+	require.Greater(t, found, 20)
 }

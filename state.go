@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	xmaps "golang.org/x/exp/maps"
-
 	"github.com/agentstate/state/internal/engine"
 )
 
@@ -151,7 +149,7 @@ func (s *State) With(values map[string]any) (*State, error) {
 		cells = map[engine.Address]*engine.Cell{}
 	}
 	var errs []error
-	for _, name := range h.sortNames(xmaps.Keys(values)) {
+	for _, name := range h.sortedNames(values) {
 		o, err := h.assignment("with", name, values[name])
 		if name == messagesName {
 			err = invalidArgument("with", "the conversation cannot be given")

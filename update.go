@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/exp/maps"
-
 	"github.com/agentstate/state/internal/engine"
 )
 
@@ -53,7 +51,7 @@ func (s *State) Patch(values map[string]any) error {
 	defer releaseTurns()
 	var errs []error
 	var ops []engine.Op
-	for _, name := range h.sortNames(maps.Keys(values)) {
+	for _, name := range h.sortedNames(values) {
 		o, err := h.assignment("patch", name, values[name])
 		if err != nil {
 			errs = append(errs, err)

@@ -18,19 +18,12 @@ type Access struct {
 	Delete bool                 // reset and delete workspaces
 	Actor  string               // signs actions: the cause in the journal is "inspect:ACTOR"
 	User   func(id string) bool // restricts the access to some workspaces (default all)
-	// ContentReadOnly takes the changes of the content from Write: to set values
-	// and to revert. Set it if the Manager has a published schema, which lacks
-	// the Validate functions and the handlers of the program. Without any schema
-	// there are no such actions.
-	ContentReadOnly bool
 }
 
 func (a Access) allows(r right) bool {
 	switch r {
 	case rightWrite:
 		return a.Read && a.Write
-	case rightEdit:
-		return a.Read && a.Write && !a.ContentReadOnly
 	case rightDelete:
 		return a.Read && a.Delete
 	case rightAct:
@@ -44,9 +37,6 @@ func (h *Handler) authorized(r *http.Request) Access {
 	a := h.authorize(r)
 	if h.options.ReadOnly {
 		a.Write, a.Delete = false, false
-	}
-	if h.options.Schema == nil {
-		a.ContentReadOnly = true
 	}
 	return a
 }

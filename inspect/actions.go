@@ -15,11 +15,6 @@ func (h *Handler) actions() []route {
 	get, post := http.MethodGet, http.MethodPost
 	return []route{
 		{get, "/workspace/actions", rightAct, h.actionList},
-		{get, "/workspace/edit", rightEdit, h.editForm},
-		{post, "/workspace/edit", rightEdit, h.editPreview},
-		{post, "/workspace/apply", rightEdit, h.editApply},
-		{get, "/workspace/revert", rightEdit, h.revertForm},
-		{post, "/workspace/revert", rightEdit, h.revert},
 		{post, "/workspace/retry", rightWrite, h.retry},
 		{get, "/workspace/discard", rightWrite, h.discardForm},
 		{post, "/workspace/discard", rightWrite, h.discard},
@@ -38,7 +33,6 @@ type actionListData struct {
 	Run     *runItem      `json:"run,omitempty"`
 	Dead    []messageItem `json:"dead_letters,omitempty"`
 	Waiting []messageItem `json:"waiting,omitempty"`
-	Entries []entryItem   `json:"memory,omitempty"`
 }
 
 // runItem and messageItem name runs and messages in forms by their tags.
@@ -51,13 +45,6 @@ type messageItem struct {
 	ID     text   `json:"id"`
 	Tag    string `json:"-"`
 	Reason text   `json:"reason,omitempty"`
-}
-
-type entryItem struct {
-	Key text `json:"key"`
-	// Link is the key as it is in links; empty if it may contain a secret.
-	Link   string `json:"-"`
-	Secret bool   `json:"secret,omitempty"`
 }
 
 // actionList shows what can be done. A workspace that cannot be read can still
@@ -81,13 +68,6 @@ func (h *Handler) actionList(c *call) (*page, error) {
 	}
 	for _, m := range s.now.Queue {
 		data.Waiting = append(data.Waiting, messageItem{ID: s.mask.id(m.ID), Tag: h.tag(m.ID)})
-	}
-	for key, e := range s.now.Memory().All() {
-		item := entryItem{Key: s.mask.id(key), Secret: e.Secret}
-		if string(item.Key) == key {
-			item.Link = key
-		}
-		data.Entries = append(data.Entries, item)
 	}
 	p.Head, p.Data = s.head, data
 	return p, nil
@@ -119,10 +99,9 @@ func (c *call) audit(action string, err error) {
 
 // note says what an action has done, for the page that follows it.
 type note struct {
-	Did     string `json:"did"`
-	Then    string `json:"then,omitempty"`    // what others have yet to notice
-	Version uint64 `json:"version,omitempty"` // that the action has made
-	Gone    bool   `json:"gone,omitempty"`    // there is no workspace any more
+	Did  string `json:"did"`
+	Then string `json:"then,omitempty"` // what others have yet to notice
+	Gone bool   `json:"gone,omitempty"` // there is no workspace any more
 }
 
 // finish answers an action with a redirect to a page that says what happened.

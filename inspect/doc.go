@@ -5,7 +5,6 @@
 //	h, err := inspect.New(m, nil)
 //	…
 //	mux.Handle("/debug/state/", http.StripPrefix("/debug/state", h))
-//	srv.RegisterOnShutdown(h.Close)
 //
 // The pages are rendered on the server and can be read without JavaScript. All
 // links are relative, so a Handler works under any prefix. A page with the query

@@ -62,14 +62,12 @@ func Example() {
 	}
 
 	mux := http.NewServeMux()
-	h, err := mount(mux, m)
+	_, err = mount(mux, m)
 	if err != nil {
 		panic(err)
 	}
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	srv.Config.RegisterOnShutdown(h.Close)
-	defer h.Close()
 
 	_, err = mountForStaff(mux, m, func(next http.Handler) http.Handler { return next })
 	if err != nil {

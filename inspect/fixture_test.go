@@ -154,7 +154,6 @@ func newHandler(t testing.TB, m *workspace.Manager, opts *inspect.Options) *insp
 	}
 	h, err := inspect.New(m, opts)
 	require.NoError(t, err)
-	t.Cleanup(h.Close)
 	return h
 }
 

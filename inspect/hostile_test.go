@@ -103,7 +103,7 @@ func TestContentMakesNoMarkup(t *testing.T) {
 		f.hostileWorkspace(t, fmt.Sprint("user ", i), text)
 	}
 	f.hostileWorkspace(t, "user of much", strings.Repeat("harmless ", 200))
-	users := []string{`<b>user</b>`, `"><script>`, "..", ".", "a/b", "%2e%2e", "a b&at=1", "\u202euser"}
+	users := []string{`<b>user</b>`, `"><script>`, "..", ".", "a/b", "%252e%252e", "a b&at=1", "\u202euser"}
 	for _, user := range users {
 		f.hostileWorkspace(t, user, "harmless")
 	}

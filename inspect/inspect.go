@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/agentstate/state/workspace"
@@ -29,8 +27,8 @@ type Options struct {
 	Hosts []string
 	// Logger gets requests that fail, and every action (default none).
 	Logger *slog.Logger
-	// Interval is the time between two looks at a workspace that a page shows
-	// live, if the store cannot be watched (default 1 s).
+	// Interval is the time after which an open page asks what has changed
+	// (default 2 s).
 	Interval time.Duration
 }
 
@@ -51,13 +49,6 @@ type Handler struct {
 	info       storeInfo
 	options    workspace.Info // of the Manager
 
-	sweeper sweeper
-
-	ctx   context.Context // ends with Close
-	close context.CancelFunc
-	mu    sync.Mutex     // held while work grows or is closed
-	work  sync.WaitGroup // streams and sweeps
-	feeds feeds          // of the streams
 }
 
 // New returns a handler that shows the workspaces of m. Mount it under any
@@ -91,41 +82,17 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
 	if h.interval == 0 {
-		h.interval = time.Second
+		h.interval = 2 * time.Second
 	}
 	var err error
 	if h.hosts, err = hostNames(opts.Hosts); err != nil {
 		return nil, err
 	}
 	rand.Read(h.key[:]) // which never fails
-	h.ctx, h.close = context.WithCancel(context.Background())
 	h.options = m.Info()
-	h.info = newStoreInfo(h.options)
-	h.feeds.byUser = map[string]*feed{}
+	h.info = storeInfo{h.options.Store, h.options.ReadOnly}
 	h.routes = h.table()
 	return h, nil
-}
-
-// Close ends the streams and sweeps of the handler and waits for them. Requests
-// that come later are answered, except for streams. Register it with
-// [http.Server.RegisterOnShutdown]: a server waits for streams otherwise.
-func (h *Handler) Close() {
-	h.mu.Lock()
-	h.close()
-	h.mu.Unlock()
-	h.work.Wait()
-}
-
-// beginWork reports whether a stream or a sweep may begin. If so, it must call
-// h.work.Done at its end, which must come soon after that of h.ctx.
-func (h *Handler) beginWork() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ctx.Err() != nil {
-		return false
-	}
-	h.work.Add(1)
-	return true
 }
 
 // contentPolicy lets pages load nothing but the files of this handler.
@@ -156,6 +123,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := newCall(h, w, r)
 	page, err := c.serve()
+	if err == errNotModified {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
 	if err != nil {
 		page = c.errorPage(err)
 	}

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -33,16 +32,10 @@ type page struct {
 	Data any
 	// Head is about the workspace, or nil.
 	Head *head
-	// Live is set if the page shows what is present, so that it may change. Events
-	// is the path of the stream that says when, and Seq what the page shows; those
-	// of the workspace if Head is set.
-	Live   bool
-	Events string
-	Seq    string
-
-	// Reload is the number of seconds after which the page loads again by itself,
-	// or 0.
-	Reload int
+	// Live is set if the page shows what is present, so that it may change. Seq
+	// is a name for what it shows, or "": that of the write if Head is set.
+	Live bool
+	Seq  string
 
 	status  int // 200 if it is 0
 	call    *call
@@ -141,12 +134,13 @@ func (p *page) Info() *storeInfo {
 	return &p.call.h.info
 }
 
-// Restricted reports whether the request may see only some workspaces.
-func (p *page) Restricted() bool { return p.call.access.User != nil }
-
-// May reports whether the request may do something: write, edit, delete or act,
+// May reports whether the request may do something: write, delete or act,
 // which is any of them.
 func (p *page) May(what string) bool { return p.call.access.allows(rightNames[what]) }
+
+// Interval returns the milliseconds after which an open page asks what has
+// changed.
+func (p *page) Interval() int64 { return p.call.h.interval.Milliseconds() }
 
 // Refresh returns the number of seconds after which the page loads again, or 0.
 func (p *page) Refresh() int { return p.call.refresh() }
@@ -182,7 +176,7 @@ func (c *call) render(p *page) {
 		}
 		err = t.Execute(&b, p)
 	default:
-		if n := cmp.Or(c.refresh(), p.Reload); n > 0 {
+		if n := c.refresh(); n > 0 {
 			c.w.Header().Set("Refresh", strconv.Itoa(n))
 		}
 		err = templates[p.Name].ExecuteTemplate(&b, "base", p)
@@ -191,6 +185,14 @@ func (c *call) render(p *page) {
 		c.h.logger.Error("page was not rendered", "page", p.Name, "err", err)
 		http.Error(c.w, "The page could not be rendered.", http.StatusInternalServerError)
 		return
+	}
+	if p.Live && status == http.StatusOK {
+		tag := c.h.etag(p)
+		if p.Head == nil && c.r.Header.Get("If-None-Match") == tag {
+			c.w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		c.w.Header().Set("ETag", tag)
 	}
 	c.w.Header().Set("Content-Type", kind)
 	c.w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
@@ -218,6 +220,9 @@ type httpError struct {
 func (e *httpError) Error() string { return "inspect: " + e.text }
 
 var errNoWorkspace = &httpError{http.StatusNotFound, "There is no such workspace."}
+
+// errNotModified says that the browser has what the page shows.
+var errNotModified = errors.New("inspect: not modified")
 
 var errNoPage = &httpError{http.StatusNotFound, "There is no such page."}
 
@@ -253,4 +258,22 @@ func (c *call) errorPage(err error) *page {
 		p.Head = &head{User: safetext.Visible(c.user, false), ID: c.user}
 	}
 	return p
+}
+
+// storeInfo is what the header says of the store.
+type storeInfo struct {
+	Store    string
+	ReadOnly bool
+}
+
+// etag names what a page shows, so that a browser that has it gets nothing.
+func (h *Handler) etag(p *page) string {
+	if p.Head != nil {
+		return `"` + p.Head.Revision + `"`
+	}
+	data, err := json.Marshal(p.Data)
+	if err != nil {
+		return ""
+	}
+	return `"` + h.tag(string(data)) + `"`
 }

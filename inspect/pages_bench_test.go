@@ -44,7 +44,6 @@ func BenchmarkPages(b *testing.B) {
 	h, err := inspect.New(m, &inspect.Options{Authorize: inspect.Trusted(inspect.Access{Read: true})})
 	require.NoError(b, err)
 	b.Cleanup(func() {
-		h.Close()
 		require.NoError(b, m.Close())
 	})
 	for _, page := range []struct{ name, target string }{

@@ -15,9 +15,6 @@ import (
 // posts are the addresses of all actions, with forms that would be complete if
 // they named something that exists.
 var posts = map[string]url.Values{
-	"/workspace/edit":    {"kind": {"field"}, "name": {"order_id"}, "edit": {"replace"}, "value": {`"x"`}, "version": {"5"}},
-	"/workspace/apply":   {"draft": {"AAAA"}},
-	"/workspace/revert":  {"to": {"3"}, "version": {"5"}},
 	"/workspace/retry":   {"message": {"0000"}},
 	"/workspace/discard": {"message": {"0000"}},
 	"/workspace/cancel":  {"run": {"0000"}},
@@ -27,7 +24,6 @@ var posts = map[string]url.Values{
 
 func TestActionsWithoutRightsDoNotExist(t *testing.T) {
 	deletes := map[string]bool{"/workspace/reset": true, "/workspace/delete": true}
-	edits := map[string]bool{"/workspace/edit": true, "/workspace/apply": true, "/workspace/revert": true}
 	tests := []struct {
 		name   string
 		access inspect.Access
@@ -37,8 +33,7 @@ func TestActionsWithoutRightsDoNotExist(t *testing.T) {
 		{"reader", inspect.Access{Read: true}, nil, func(string) bool { return false }},
 		{"writer", inspect.Access{Read: true, Write: true}, nil, func(p string) bool { return !deletes[p] }},
 		{"deleter", inspect.Access{Read: true, Delete: true}, nil, func(p string) bool { return deletes[p] }},
-		{"content is read-only", inspect.Access{Read: true, Write: true, ContentReadOnly: true}, nil, func(p string) bool { return !deletes[p] && !edits[p] }},
-		{"no schema", operator, &workspace.Options{}, func(p string) bool { return !edits[p] }},
+		{"no schema", operator, &workspace.Options{}, func(string) bool { return true }},
 		{"nobody", inspect.Access{Write: true, Delete: true}, nil, nil},
 	}
 	for _, test := range tests {
@@ -78,7 +73,7 @@ func TestReadOnlyStoreHasNoActions(t *testing.T) {
 	for path, form := range posts {
 		require.Equal(t, http.StatusNotFound, post(t, h, path+"?user=alice", form).code, path)
 	}
-	require.NotContains(t, get(t, h, "/workspace?user=alice").body, "/workspace/edit")
+	require.NotContains(t, get(t, h, "/workspace/actions?user=carol").body, "/workspace/retry")
 }
 
 func TestRequestsOfOtherSites(t *testing.T) {
@@ -106,9 +101,6 @@ func TestRequestsOfOtherSites(t *testing.T) {
 			for path, form := range posts {
 				if form.Has("confirm") {
 					form = url.Values{"confirm": {"wrong"}}
-				}
-				if path == "/workspace/revert" {
-					form = url.Values{"to": {"3"}, "version": {"1"}}
 				}
 				r := localRequest(http.MethodPost, path+"?user=alice", form.Encode())
 				test.change(r)
@@ -142,7 +134,7 @@ func TestAGetChangesNothing(t *testing.T) {
 	for _, p := range crawl(t, d, 3000, targets...) {
 		require.NotContains(t, p.body, cardNumber, p.target)
 		require.NotContains(t, p.body, mailToken, p.target)
-		if strings.HasPrefix(p.target, "/workspace/apply") || strings.HasPrefix(p.target, "/workspace/retry") {
+		if strings.HasPrefix(p.target, "/workspace/retry") {
 			require.Equal(t, http.StatusMethodNotAllowed, p.code, p.target)
 			require.Equal(t, http.MethodPost, p.header.Get("Allow"), p.target)
 		}
@@ -156,17 +148,8 @@ func TestFormsThatAreBroken(t *testing.T) {
 		path, body string
 		code       int
 	}{
-		{"/workspace/edit", "kind=field&name=order_id&edit=replace&value=1", http.StatusBadRequest},
-		{"/workspace/edit", "kind=field&name=order_id&edit=burn&value=1&version=5", http.StatusBadRequest},
-		{"/workspace/edit", "kind=field&name=nothing&edit=replace&value=1&version=5", http.StatusNotFound},
-		{"/workspace/edit", "kind=field&name=messages&edit=replace&value=[]&version=5", http.StatusNotFound},
-		{"/workspace/edit", "kind=memory&name=name&edit=apply&value=x&version=5", http.StatusBadRequest},
-		{"/workspace/edit", "value=%zz", http.StatusBadRequest},
-		{"/workspace/edit", "value=" + strings.Repeat("x", 1<<20), http.StatusRequestEntityTooLarge},
-		{"/workspace/apply", "draft=AAAA", http.StatusConflict},
-		{"/workspace/apply", "draft=" + strings.Repeat("A", 100), http.StatusConflict},
-		{"/workspace/revert", "to=x&version=5", http.StatusBadRequest},
-		{"/workspace/revert", "to=3", http.StatusBadRequest},
+		{"/workspace/retry", "message=%zz", http.StatusBadRequest},
+		{"/workspace/retry", "message=" + strings.Repeat("x", 1<<20), http.StatusRequestEntityTooLarge},
 		{"/workspace/retry", "", http.StatusNotFound},
 		{"/workspace/cancel", "run=", http.StatusNotFound},
 	}
@@ -180,30 +163,15 @@ func TestFormsThatAreBroken(t *testing.T) {
 	require.Equal(t, http.StatusConflict, get(t, d, "/workspace/done?user=alice&note=AAAA").code)
 }
 
-// A draft is for the user whose preview has shown it.
-func TestADraftIsOfOneWorkspace(t *testing.T) {
-	d := newActionDesk(t, operator)
-	target := "/workspace/edit?user=alice&field=order_id"
-	to, form := formOf(t, target, get(t, d, target).body, "/workspace/edit")
-	form.Set("value", `"#W7"`)
-	_, apply := formOf(t, to, post(t, d, to, form).body, "/workspace/apply")
-	require.NotContains(t, apply.Encode(), "%23W7")
-	require.Equal(t, http.StatusConflict, post(t, d, "/workspace/apply?user=carol", apply).code)
-	other := newHandler(t, d.manager, &inspect.Options{Authorize: inspect.Trusted(operator)})
-	require.Equal(t, http.StatusConflict, post(t, other, "/workspace/apply?user=alice", apply).code)
-	require.Equal(t, http.StatusSeeOther, post(t, d, "/workspace/apply?user=alice", apply).code)
-	require.Equal(t, http.StatusConflict, post(t, d, "/workspace/apply?user=alice", apply).code, "sent twice")
-}
-
 func TestActionsWhereverTheHandlerIsMounted(t *testing.T) {
 	for _, prefix := range []string{"", "/debug/state", "/a/b/c"} {
 		d := newActionDesk(t, operator)
 		mux := http.NewServeMux()
 		mux.Handle(prefix+"/", http.StripPrefix(prefix, d))
-		target := prefix + "/workspace/edit?user=alice&field=order_id"
-		done, _ := change(t, mux, target, url.Values{"value": {`"#W7"`}})
-		p := follow(t, mux, prefix+"/workspace/apply", done)
+		target := prefix + "/workspace/actions?user=carol"
+		to, form := formOf(t, target, get(t, mux, target).body, "/workspace/retry")
+		p := follow(t, mux, to, post(t, mux, to, form))
 		require.Equal(t, http.StatusOK, p.code)
-		require.Contains(t, p.body, "The value was stored.")
+		require.Contains(t, p.body, "at the end of the queue")
 	}
 }

@@ -12,13 +12,12 @@ type right int
 const (
 	rightRead right = iota
 	rightWrite
-	rightEdit // to change the content
 	rightDelete
 	rightAct // any but rightRead
 )
 
 // rightNames are the names of rights in templates.
-var rightNames = map[string]right{"write": rightWrite, "edit": rightEdit, "delete": rightDelete, "act": rightAct}
+var rightNames = map[string]right{"write": rightWrite, "delete": rightDelete, "act": rightAct}
 
 // route is an entry of the table of routes. A path has parameters in braces,
 // each of which stands for one segment. Those that begin with /workspace are
@@ -38,11 +37,7 @@ func (h *Handler) table() []route {
 	}
 	return slices.Concat([]route{
 		get("/", h.workspaces),
-		get("/events", h.heldEvents),
-		get("/sweep", h.sweep),
-		{http.MethodPost, "/sweep", rightRead, h.controlSweep}, // it changes nothing that is stored
 		get("/schema", h.schema),
-		get("/store", h.store),
 		get("/workspace", h.state),
 		get("/workspace/conversation", h.conversation),
 		get("/workspace/results", h.results),
@@ -55,7 +50,6 @@ func (h *Handler) table() []route {
 		get("/workspace/integrity", h.integrity),
 		get("/workspace/export", h.export),
 		get("/workspace/messages", h.messages),
-		get("/workspace/events", h.events),
 	}, h.actions())
 }
 

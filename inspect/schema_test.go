@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/inspect"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 	"github.com/stretchr/testify/require"
@@ -77,46 +76,6 @@ func TestSchemaIsBounded(t *testing.T) {
 	require.Contains(t, get(t, h, "/schema?skip=250&agents=380").body, "agent-398")
 }
 
-func TestStoreShowsOptionsAndCounters(t *testing.T) {
-	f := newFixture(t, 0)
-	h := f.handler(t, nil)
-	p := get(t, h, "/store")
-	for _, want := range []string{
-		"<dd>memory</dd>", "no: changes rows of the program", "nothing: the values are stored as they are", "at most 32, 16.0 MiB",
-		"<dt>dead letters</dt><dd class=\"n dead\">1</dd>",
-	} {
-		require.Contains(t, p.body, want)
-	}
-	var data struct {
-		Store     string
-		Keys      []string
-		Stats     workspace.Stats
-		Abilities []struct {
-			Name string
-			Has  bool
-		}
-	}
-	jsonOf(t, h, "/store", &data)
-	require.Equal(t, "memory", data.Store)
-	require.Equal(t, f.manager.Stats().Started, data.Stats.Started)
-	require.Len(t, data.Abilities, 2)
-
-	key := workspace.Key{ID: "key-of-2026", Secret: []byte("0123456789abcdef0123456789abcdef")}
-	sealed := newHandler(t, openMemory(t, &workspace.Options{Keys: []workspace.Key{key}}), nil)
-	p = get(t, sealed, "/store")
-	require.Contains(t, p.body, "key-of-2026")
-	require.NotContains(t, p.body, "0123456789abcdef")
-
-	m, err := workspace.Open(t.Context(), store.ReadOnly(f.db), &workspace.Options{Schema: desk})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, m.Close()) })
-	require.Contains(t, get(t, newHandler(t, m, nil), "/store").body, `<dd>memory <span class="tag">read-only</span>`)
-
-	nobody := newHandler(t, f.manager, &inspect.Options{Authorize: inspect.Trusted(inspect.Access{})})
-	require.Equal(t, http.StatusForbidden, get(t, nobody, "/store").code)
-}
-
-// openMemory opens a Manager on an empty store.
 func openMemory(t testing.TB, opts *workspace.Options) *workspace.Manager {
 	t.Helper()
 	m, err := workspace.Open(t.Context(), store.NewMemory(), opts)

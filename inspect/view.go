@@ -36,6 +36,9 @@ func (c *call) summary() (*head, error) {
 		c.h.views.drop(c.user)
 		return nil, errNoWorkspace
 	}
+	if s.Run == nil && c.has(s.Revision) { // a run has heartbeats, which are no writes
+		return nil, errNotModified
+	}
 	at, past, err := c.number("at")
 	if err != nil {
 		return nil, err
@@ -49,6 +52,11 @@ func (c *call) summary() (*head, error) {
 	h := newHead(c.user, s)
 	h.Version, h.Past = at, past
 	return h, nil
+}
+
+// has reports whether the browser has what the page shows.
+func (c *call) has(revision string) bool {
+	return revision != "" && c.r.Header.Get("If-None-Match") == `"`+revision+`"`
 }
 
 func newHead(user string, s workspace.Summary) *head {

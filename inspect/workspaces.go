@@ -41,12 +41,7 @@ type workspacesData struct {
 	Rows   []workspaceRow `json:"workspaces"`
 	// Next is where the next page begins, or "". It names a user that the request
 	// may not see, perhaps, and is sealed.
-	Next string    `json:"next,omitempty"`
-	Held []heldRow `json:"held"` // runs that the Manager of the handler holds
-	// Read is when the list was read. Only the runs above it change by themselves.
-	Read time.Time `json:"read"`
-	// Sweep is the last sweep, if there was one.
-	Sweep *sweepData `json:"sweep,omitempty"`
+	Next string `json:"next,omitempty"`
 }
 
 // kindCount is the number of workspaces with a status.
@@ -66,22 +61,8 @@ type workspaceRow struct {
 
 // workspaces lists the workspaces by key, from a user on or with a prefix.
 func (h *Handler) workspaces(c *call) (*page, error) {
-	data := workspacesData{Query: c.query.Get("q"), After: c.query.Get("after"), Show: c.query.Get("show"), Counts: []kindCount{}, Rows: []workspaceRow{}, Read: time.Now()}
-	p := &page{Name: "workspaces", Title: "Workspaces", Tab: "workspaces", Live: data.After == "", Events: "/events"}
-	var pulse heldPulse
-	data.Held, pulse = c.held()
-	p.Seq = pulse.Seq
-	if c.query.Get("fragment") == "held" { // which needs nothing of the store
-		p.Data = data
-		return p, nil
-	}
-	if sweep := h.sweeper.last(); !sweep.Began.IsZero() && c.access.User == nil {
-		sweep.Longest = nil
-		for i := range sweep.Findings {
-			sweep.Findings[i].Rows = nil // which the page about it has
-		}
-		data.Sweep = &sweep
-	}
+	data := workspacesData{Query: c.query.Get("q"), After: c.query.Get("after"), Show: c.query.Get("show"), Counts: []kindCount{}, Rows: []workspaceRow{}}
+	p := &page{Name: "workspaces", Title: "Workspaces", Tab: "workspaces", Live: data.After == ""}
 	if data.Show != "" && data.Show != showTrouble {
 		return nil, &httpError{http.StatusBadRequest, "The parameter show has no such value."}
 	}

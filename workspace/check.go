@@ -7,7 +7,7 @@ import (
 	"github.com/agentstate/state"
 )
 
-// Check yields the users whose workspace does not fit a schema, each with an
+// Check yields the ids of the workspaces that do not fit a schema, each with an
 // error that matches ErrSchema and names what does not fit. Call it with the
 // schema of a new version of the program before the version is deployed. The
 // error of a workspace that cannot be read is yielded too. Check reads the
@@ -25,11 +25,11 @@ import (
 // without it.
 func (m *Manager) Check(ctx context.Context, schema *state.Schema) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for user, err := range m.List(ctx) {
+		for s, err := range m.Summaries(ctx, "") {
 			if err == nil {
-				err = m.checkWorkspace(ctx, user, schema)
+				err = m.checkWorkspace(ctx, s.UserID, schema)
 			}
-			if err != nil && !yield(user, wrapError("check", user, err)) || ctx.Err() != nil {
+			if err != nil && !yield(s.UserID, wrapError("check", s.UserID, err)) || ctx.Err() != nil {
 				return
 			}
 		}

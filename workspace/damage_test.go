@@ -43,7 +43,7 @@ func TestDamagedWorkspaceIsDeletedAndReset(t *testing.T) {
 		"cut":     func(value string) string { return value[:len(value)-1] },
 		"changed": func(value string) string { return value[:len(value)-2] + "~" + value[len(value)-1:] },
 	}
-	others := []string{"an", "ann2", "ann/b/1-abc", "Ann", "bob"}
+	others := []string{"an", "ann2", "ann/b1-abc", "Ann", "bob"}
 	for _, keys := range [][]workspace.Key{nil, {key("a")}} {
 		db := store.NewMemory()
 		for _, user := range others {

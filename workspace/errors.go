@@ -29,6 +29,9 @@ var (
 	// ErrNotFound is returned for a message, a dead letter or a run that the
 	// workspace does not have.
 	ErrNotFound = ledger.ErrNotFound
+	// ErrUserDeleted is returned for a message, or another change, that would make
+	// a thread of a user whom [Manager.DeleteUser] has deleted.
+	ErrUserDeleted = ledger.ErrUserDeleted
 	// ErrSchema is returned for content that does not fit Options.Schema. It
 	// wraps the error of package state, which names the field. Nothing is
 	// written: a process with a schema that fits goes on as before. See
@@ -131,6 +134,7 @@ var errorClasses = []struct {
 	{ErrNewerFormat, "newer_format"},
 	{ErrInvalidKey, "wrong_key"},
 	{ErrCorrupt, "corrupt"},
+	{ErrUserDeleted, "user_deleted"},
 	{ErrSchema, "schema"},
 	{ErrInvalid, "argument"},
 	{state.ErrDenied, "denied"},

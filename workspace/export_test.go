@@ -15,7 +15,8 @@ func Stored(r *Run) (*Workspace, error) {
 		return nil, err
 	}
 	suspended := &suspendedCalls{now: maps.Clone(r.suspended.stored)}
-	return &Workspace{r.user, r.storedState, &Memory{entries: r.storedMemory}, settings, suspended}, r.doc.Check()
+	stored := &Workspace{user: r.user, state: r.storedState, memory: &Memory{entries: r.storedMemory}, settings: settings, suspended: suspended}
+	return stored, r.doc.Check()
 }
 
 // CheckCached checks what the document keeps that a Manager caches.

@@ -81,23 +81,28 @@ func (m *Manager) Summary(ctx context.Context, userID string) (Summary, error) {
 	return s, err
 }
 
-// Summaries yields the summaries of the workspaces of the users that come after
-// one, in the order of [Manager.List]; with "", of all. It reads one value of
-// the store for each, and leaves out workspaces that were deleted. A workspace
-// whose head cannot be read has Summary.Err and does not end the loop. An error
-// of the store does.
+// Summaries yields the summaries of all workspaces, also of threads and user
+// parts, that come after an id, in the order of the keys in the store; with "",
+// of all. It reads one value of the store for each, and leaves out workspaces that
+// were deleted. A workspace whose head cannot be read has Summary.Err and does not
+// end the loop. An error of the store does.
 func (m *Manager) Summaries(ctx context.Context, after string) iter.Seq2[Summary, error] {
-	return func(yield func(Summary, error) bool) {
-		for u, err := range ledger.Heads(ctx, m.db, m.sealer, after) {
-			s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
-			if u.Head != nil {
-				s = newSummary(u.User, u.Head)
-			}
-			if !yield(s, wrapError("summaries", u.User, err)) {
-				return
-			}
+	return func(yield func(Summary, error) bool) { m.summaries(ctx, "", after, yield) }
+}
+
+// summaries is Summaries for the workspaces whose ids begin with a text. It
+// reports whether it is to go on.
+func (m *Manager) summaries(ctx context.Context, prefix, after string, yield func(Summary, error) bool) bool {
+	for u, err := range ledger.Heads(ctx, m.db, m.sealer, prefix, after) {
+		s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
+		if u.Head != nil {
+			s = newSummary(u.User, u.Head)
+		}
+		if !yield(s, wrapError("summaries", u.User, err)) {
+			return false
 		}
 	}
+	return true
 }
 
 // Busy yields the summaries of the workspaces in which something is to be done:

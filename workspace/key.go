@@ -18,15 +18,15 @@ import (
 //  1. Add it as the second of Options.Keys in every process: all can read what
 //     is sealed with it, and none seals with it yet.
 //  2. When every process runs so, make it the first everywhere.
-//  3. When every process runs so, call [Manager.Compact] for every user of
-//     [Manager.List], and again for a user as long as Verify reports the old
+//  3. When every process runs so, call [Manager.Compact] for every workspace of
+//     [Manager.Summaries], and again for one as long as Verify reports the old
 //     key, because a run was under way.
 //  4. Remove the old key, unless [Manager.Expire] still has to remove deleted
 //     workspaces that are sealed with it.
 //
 // Data that was written without keys is ErrInvalidKey for a Manager that has
 // some: nothing authenticates it. So a deployment without keys gets its first
-// key while no process uses the workspaces. For every user of List, a Manager
+// key while no process uses the workspaces. For each of them, a Manager
 // without keys calls Export and Delete, and then Expire with 0. A Manager with
 // the key calls ImportWorkspace. The values of [Manager.Store] go along. Keep
 // the exports until that is done.

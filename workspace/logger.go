@@ -128,13 +128,14 @@ var endEvents = map[OpKind]struct {
 	level slog.Level
 	name  string
 }{
-	OpCommit:  {slog.LevelDebug, "commit"},
-	OpUpdate:  {slog.LevelDebug, "update"},
-	OpReset:   {slog.LevelInfo, "workspace reset"},
-	OpDelete:  {slog.LevelInfo, "workspace deleted"},
-	OpCancel:  {slog.LevelInfo, "run cancelled"},
-	OpRetry:   {slog.LevelInfo, "message retried"},
-	OpDiscard: {slog.LevelInfo, "message discarded"},
+	OpCommit:     {slog.LevelDebug, "commit"},
+	OpUpdate:     {slog.LevelDebug, "update"},
+	OpReset:      {slog.LevelInfo, "workspace reset"},
+	OpDelete:     {slog.LevelInfo, "workspace deleted"},
+	opDeleteUser: {slog.LevelInfo, "user deleted"},
+	OpCancel:     {slog.LevelInfo, "run cancelled"},
+	OpRetry:      {slog.LevelInfo, "message retried"},
+	OpDiscard:    {slog.LevelInfo, "message discarded"},
 }
 
 // logRun logs that a run that was held here has ended.

@@ -104,7 +104,7 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 }
 
 func (m *Manager) ledgerOptions(user string) ledger.Options {
-	return ledger.Options{
+	opts := ledger.Options{
 		Live:   m.opts.Live,
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits, DropsSecret: m.dropsSecret, Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
@@ -112,6 +112,10 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
 	}
+	if owner, thread := SplitThread(user); thread != "" {
+		opts.UserPart = func() (*ledger.Ledger, error) { return m.ledger(Shared(owner)) }
+	}
+	return opts
 }
 
 // noteUse makes a ledger the latest of those that may cache content. The caller

@@ -398,7 +398,7 @@ func TestHooks(t *testing.T) {
 
 func TestList(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{})
-	users := []string{"bob", "bob-2", "bob/b/0", "bob0", "ann", "b", "é", "bob b", "bob."}
+	users := []string{"bob", "bob-2", "bob\u2215b", "bob0", "ann", "b", "é", "bob b", "bob."}
 	for _, user := range append(users, "gone") {
 		require.NoError(t, m.Update(t.Context(), user, func(w *workspace.Workspace) error {
 			return notes.Set(w.State(), []string{string(make([]byte, 9000))}) // so that there are blobs

@@ -145,7 +145,7 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, err
 	}
 	before := ledger.CurrentTime().Add(-olderThan)
 	var removed atomic.Int64
-	_, err = m.forEachUser(ctx, "expire", func(user string) error {
+	_, err = m.forEach(ctx, "expire", ledger.Names(ctx, m.db), func(user string) error {
 		deleted, err := ledger.WasDeleted(ctx, m.db, m.sealer, user, before)
 		if err != nil || !deleted {
 			return err

@@ -54,6 +54,11 @@ func (r *recovery) look(ctx context.Context) (due time.Duration, err error) {
 		if err != nil {
 			return 0, r.fail(before, err)
 		}
+		for _, u := range heads {
+			if h := u.Head; h != nil && h.Sweeping && ledger.CurrentTime().Sub(h.Deleted) > 2*r.m.opts.TTL {
+				r.m.sweepLater(u.User)
+			}
+		}
 		heads = slices.DeleteFunc(heads, func(u ledger.UserHead) bool { return u.Head == nil || u.Head.Run == nil })
 		runs := make([]*ledger.Run, len(heads))
 		for i, u := range heads {

@@ -27,13 +27,16 @@ type Summary struct {
 	Bytes       int // of the stored content, its changes and what Options.History keeps
 	// KeyID is the id of the key with which the head is sealed, or "".
 	KeyID string
+	// Deleting says that [Manager.DeleteUser] is under way for the user of this
+	// user part. Then only UserID is set.
+	Deleting bool
 	// Err is why the head could not be read, or nil. Then only UserID is set.
 	Err error
 }
 
 func newSummary(user string, h *ledger.Head) Summary {
 	if !h.Exists() { // what Delete has left until Expire says nothing of a workspace
-		return Summary{UserID: user}
+		return Summary{UserID: user, Deleting: h.Sweeping}
 	}
 	s := Summary{
 		UserID: user, Version: h.Version, Oldest: h.Oldest(), Seq: h.Seq, Revision: h.Revision(), LastActive: h.Updated, KeyID: h.KeyID(),

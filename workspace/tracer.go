@@ -78,12 +78,13 @@ const (
 	opExport     OpKind = "export"
 	opImport     OpKind = "import"
 	opSummary    OpKind = "summary"
+	opDeleteUser OpKind = "delete user"
 )
 
 // traced reports whether a Tracer is told of operations of the kind.
 func (k OpKind) traced() bool {
 	switch k {
-	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary:
+	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary, opDeleteUser:
 		return false
 	}
 	return true

@@ -87,11 +87,10 @@ func (m *Manager) submitTx(ctx context.Context, tx *sql.Tx, userID string, msg M
 	if err != nil {
 		return Outcome{}, err
 	}
-	// What happens in the transaction is not known to be true: it has a ledger
-	// of its own, whose heads nobody is told of.
-	opts := m.ledgerOptions(userID)
-	opts.Turns, opts.Observe, opts.Retry, opts.Patience = nil, nil, nil, 0
-	l := ledger.New(db.In(tx), userID, b.ledger.Key(), opts)
+	l, err := m.ledgerIn(db.In(tx), userID)
+	if err != nil {
+		return Outcome{}, err
+	}
 	_, status, fate, err := l.Submit(ctx, b.submission(b.lease.Vacant()))
 	out := Outcome{Status: Status(status)}
 	switch {
@@ -103,4 +102,20 @@ func (m *Manager) submitTx(ctx context.Context, tx *sql.Tx, userID string, msg M
 		out.Status = StatusQueued
 	}
 	return out, err
+}
+
+// ledgerIn returns a ledger for a transaction. What happens there is not known to
+// be true, so that nobody is told of the heads.
+func (m *Manager) ledgerIn(tx store.Store, id string) (*ledger.Ledger, error) {
+	key, err := ledger.HeadKey(id)
+	if err != nil {
+		return nil, err
+	}
+	opts := m.ledgerOptions(id)
+	opts.Turns, opts.Observe, opts.Retry, opts.Patience = nil, nil, nil, 0
+	if opts.UserPart != nil {
+		user, _ := SplitThread(id)
+		opts.UserPart = func() (*ledger.Ledger, error) { return m.ledgerIn(tx, Shared(user)) }
+	}
+	return ledger.New(tx, id, key, opts), nil
 }

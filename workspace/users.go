@@ -4,27 +4,47 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"sync"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// List yields the users that have a workspace, in the order of the keys in the
-// store. It leaves out workspaces that were deleted.
+// List yields the users that have a workspace, a thread or a user part, each
+// once, in the order of the keys in the store. It leaves out what was deleted.
+// What it yields are names, as [Thread] and [Manager.Threads] take them. The ids
+// of all workspaces are in [Manager.Summaries].
 func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for u, err := range ledger.Heads(ctx, m.db, m.sealer, "") {
-			if !yield(u.User, wrapError("list", u.User, err)) {
+		// Between the workspace of a user and the threads come users whose names
+		// begin with that of the user.
+		var before []string
+		for u, err := range ledger.Heads(ctx, m.db, m.sealer, "", "") {
+			if err != nil {
+				yield("", wrapError("list", "", err))
+				return
+			}
+			user, _ := SplitThread(u.User)
+			for n := len(before); n > 0 && !strings.HasPrefix(u.User, Thread(before[n-1], "")); n-- {
+				before = before[:n-1]
+			}
+			if n := len(before); n > 0 && before[n-1] == user {
+				continue
+			}
+			before = append(before, user)
+			if !yield(user, nil) {
 				return
 			}
 		}
 	}
 }
 
-// forEachUser calls fn for each user that may have a workspace, for many of them
+// forEach calls fn for each of the ids of workspaces, for many of them
 // concurrently. It goes on after an error, unless the listing fails or ctx ends,
 // and returns all errors and their number.
-func (m *core) forEachUser(ctx context.Context, op string, fn func(user string) error) (failed int, err error) {
+func (m *core) forEach(
+	ctx context.Context, op string, ids iter.Seq2[string, error], fn func(id string) error,
+) (failed int, err error) {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
@@ -36,7 +56,7 @@ func (m *core) forEachUser(ctx context.Context, op string, fn func(user string) 
 		defer mu.Unlock()
 		errs = append(errs, wrapError(op, user, err))
 	}
-	for user, err := range ledger.Names(ctx, m.db, "") {
+	for user, err := range ids {
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx) // the store has read the names before
 		}
@@ -56,6 +76,5 @@ func (m *core) forEachUser(ctx context.Context, op string, fn func(user string) 
 	return len(errs), errors.Join(errs...)
 }
 
-// maxGlimpses is the number of workspaces at which forEachUser looks
-// concurrently.
+// maxGlimpses is the number of workspaces at which forEach looks concurrently.
 const maxGlimpses = 64

@@ -28,6 +28,18 @@ type View struct {
 	origins *document.Origins
 }
 
+// As returns the view for a program that shows it to somebody who may see what an
+// agent may read, such as a page for the user. State is a handle of the agent, and
+// the JSON has no field, and no message of the conversation, that the agent may not
+// read. All secrets are masked, as by the view of the host. What belongs to no
+// field stays: memory, settings, and the messages that wait or have failed.
+func (v *View) As(agent string) *View {
+	as := *v
+	as.Workspace = v.orEmpty()
+	as.masks, as.state, as.Unknown = as.Redactor(), as.state.As(agent), nil
+	return &as
+}
+
 // EndedMessage is a message whose handling has ended.
 type EndedMessage struct {
 	ID     string    `json:"id"`

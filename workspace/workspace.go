@@ -19,6 +19,7 @@ type Workspace struct {
 	settings *sharedSettings
 
 	suspended *suspendedCalls
+	masks     *state.Redactor // of the host, if state is the handle of an agent
 }
 
 // UserID returns the user whose workspace it is.
@@ -47,8 +48,11 @@ func (w *Workspace) Redact(text string) string { return w.Redactor().Redact(text
 // they are set now: see [state.State.Redactor]. It returns nil if there are
 // none, and the same Redactor as long as they do not change.
 func (w *Workspace) Redactor() *state.Redactor {
-	if w.state == nil { // the zero Workspace
+	switch {
+	case w.state == nil: // the zero Workspace
 		return nil
+	case w.masks != nil:
+		return w.masks
 	}
 	return w.memory.redactor(w.state.Redactor())
 }
@@ -90,7 +94,7 @@ func newLiveContent(
 		return nil, err
 	}
 	return &liveContent{
-		Workspace: Workspace{user, s, m, set, suspended}, schema: schema,
+		Workspace: Workspace{user: user, state: s, memory: m, settings: set, suspended: suspended}, schema: schema,
 		doc: doc.Clone(), position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(),
 	}, nil
 }

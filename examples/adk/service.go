@@ -34,20 +34,25 @@ type Meta struct {
 	Created time.Time `json:"created"`
 }
 
-// Name returns the name of the workspace of a session. Without a session it is
-// that of the values "user:…", without a user that of the values "app:…".
+// Name returns the id of the workspace of a session, which is a thread of its
+// user. Without a session it is that of the values "user:…", without a user that
+// of the values "app:…".
 func Name(app string, parts ...string) string {
-	name := "adk/" + url.PathEscape(app)
-	for _, part := range parts {
-		name += "/" + url.PathEscape(part)
+	user, id := "adk/"+url.PathEscape(app), ""
+	if len(parts) > 0 {
+		user += "/" + url.PathEscape(parts[0])
 	}
-	return name
+	if len(parts) > 1 {
+		id = parts[1]
+	}
+	return workspace.Thread(user, id)
 }
 
-// parse returns the parts of the name of the workspace of a session.
+// parse returns the parts of the id of the workspace of a session.
 func parse(name string) (app, user, id string, err error) {
-	parts := strings.Split(name, "/")
-	if len(parts) != 4 || parts[0] != "adk" {
+	owner, id := workspace.SplitThread(name)
+	parts := strings.Split(owner, "/")
+	if len(parts) != 3 || parts[0] != "adk" || id == "" {
 		return "", "", "", fmt.Errorf("adk: %q is not the workspace of a session", name)
 	}
 	for i, part := range parts {
@@ -55,7 +60,7 @@ func parse(name string) (app, user, id string, err error) {
 			return "", "", "", fmt.Errorf("adk: %q is not the workspace of a session: %w", name, err)
 		}
 	}
-	return parts[1], parts[2], parts[3], nil
+	return parts[1], parts[2], id, nil
 }
 
 // Service returns a service whose sessions are workspaces. In a run of the
@@ -142,21 +147,18 @@ func (s *service) Get(ctx context.Context, req *session.GetRequest) (*session.Ge
 	return &session.GetResponse{Session: sess}, nil
 }
 
-// List reads the names of all workspaces of the Manager.
+// List reads the heads of all workspaces of the Manager.
 func (s *service) List(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
-	prefix := Name(req.AppName) + "/"
-	if req.UserID != "" {
-		prefix = Name(req.AppName, req.UserID) + "/"
-	}
 	list := &session.ListResponse{}
-	for name, err := range s.m.List(ctx) {
+	for found, err := range s.m.Summaries(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		if !strings.HasPrefix(name, prefix) || strings.Count(name, "/") != 3 {
+		app, user, _, err := parse(found.UserID)
+		if err != nil || app != req.AppName || req.UserID != "" && user != req.UserID {
 			continue
 		}
-		sess, err := s.load(ctx, name)
+		sess, err := s.load(ctx, found.UserID)
 		if errors.Is(err, errNoSession) { // deleted in the meantime
 			continue
 		}

@@ -6,7 +6,7 @@
 //   data-hotkey=KEY     a link or button that a key activates
 //   data-auto           a form that is sent when one of its controls changes
 (() => {
-const body = document.body, say = document.getElementById("live"), label = document.getElementById("stream");
+const body = document.body, say = document.getElementById("live");
 const rowQuery = ".rows>tbody>tr,[data-row]";
 const isRow = n => n.nodeType === 1 && n.matches(rowQuery);
 // Storage may be refused to the page.
@@ -86,80 +86,42 @@ async function load(url) {
   return new DOMParser().parseFromString(await r.text(), "text/html");
 }
 
-// Live updates.
-let source, timer, last, busy, pending;
+// Live updates: an open page asks for itself again, and gets nothing if nothing has changed.
+let timer, seen = "";
 
-function status(text) {
-  if (!label) return;
-  label.hidden = !text;
-  if (label.textContent !== text) label.textContent = text;
-}
-
-function listen() {
-  const url = body.dataset.events;
+function look() {
   clearTimeout(timer);
-  if (source || !url || document.hidden) return;
-  source = new EventSource(url + (url.includes("?") ? "&" : "?") + "after=" + body.dataset.seq);
-  source.onopen = () => status("live");
-  source.onmessage = e => update(JSON.parse(e.data));
-  source.onerror = () => {
-    status("not live");
-    if (source && source.readyState === EventSource.CLOSED) {
-      hush();
-      timer = setTimeout(listen, 20000 + Math.random() * 20000);
-    }
-  };
-}
-
-function hush() {
-  clearTimeout(timer);
-  if (source) source.close();
-  source = null;
+  if (body.dataset.live && !document.hidden) timer = setTimeout(update, +body.dataset.live);
 }
 
 // update brings the fragments of the page up to date.
-async function update(pulse) {
-  pending = pulse;
-  if (busy) return;
-  busy = true;
-  const changed = [];
+async function update() {
+  const url = location.href;
   try {
-    while (pending) {
-      const p = pending;
-      pending = null;
+    const r = await fetch(url, {headers: {"If-None-Match": seen}, redirect: "error"});
+    if (r.status !== 304 && r.ok && body.dataset.live && location.href === url) {
+      const doc = new DOMParser().parseFromString(await r.text(), "text/html"), changed = [];
       for (const part of document.querySelectorAll("[data-fragment]")) {
-        const url = new URL(location.href);
-        url.searchParams.set("fragment", part.dataset.fragment);
-        const doc = await load(url), fresh = doc && doc.body.firstElementChild;
-        if (fresh && part.isConnected) morph(part, fresh, changed);
+        const fresh = doc.querySelector('[data-fragment="' + part.dataset.fragment + '"]');
+        if (fresh) morph(part, fresh, changed);
       }
-      body.dataset.seq = p.seq;
-      announce(p, changed.splice(0));
+      if (seen) announce(changed);
+      seen = r.headers.get("ETag") || "";
     }
-  } catch {
-    status("not live"); // the next event tries again
-  } finally {
-    busy = false;
-  }
+    body.dataset.asked = 1 + +(body.dataset.asked || 0);
+  } catch { /* the next time may go well */ }
+  look();
 }
 
 // announce says what has changed to readers that do not see it.
-function announce(p, changed) {
-  const text = [];
-  if ("held" in p) text.push("This process holds " + p.held + (p.held === 1 ? " run." : " runs."));
-  else if (!last || last.version !== p.version) text.push("Version " + p.version + ".");
-  if (last && last.run !== p.run) text.push(p.run ? "A run has begun." : "The run has ended.");
-  if (last && last.queued !== p.queued) text.push(p.queued + " waiting.");
-  if (last && last.dead_letters !== p.dead_letters) text.push(p.dead_letters + " dead letters.");
+function announce(changed) {
   const names = [...new Set(changed)];
-  if (names.length) text.push("Changed: " + names.slice(0, 5).join(", ") + (names.length > 5 ? " and " + (names.length - 5) + " more." : "."));
-  last = p;
-  if (text.length) say.textContent = text.join(" ");
+  if (names.length) say.textContent = "Changed: " + names.slice(0, 5).join(", ") + (names.length > 5 ? " and " + (names.length - 5) + " more." : ".");
 }
 
-document.addEventListener("visibilitychange", () => document.hidden ? hush() : listen());
-addEventListener("pagehide", hush);
-addEventListener("pageshow", listen);
+document.addEventListener("visibilitychange", look);
+addEventListener("pagehide", () => clearTimeout(timer));
+addEventListener("pageshow", look);
 
 // Pages that follow their controls.
 let visits = 0;
@@ -173,15 +135,12 @@ async function visit(url) {
     location.assign(url);
     return;
   }
-  hush();
   history.replaceState(null, "", url);
   morph(document.querySelector("main"), main, []);
-  for (const name of ["events", "seq", "live"]) {
-    if (name in doc.body.dataset) body.dataset[name] = doc.body.dataset[name]; else delete body.dataset[name];
-  }
+  if ("live" in doc.body.dataset) body.dataset.live = doc.body.dataset.live; else delete body.dataset.live;
+  seen = "";
   document.title = doc.title;
-  status("");
-  listen();
+  look();
 }
 
 for (const form of document.querySelectorAll("form[data-auto]")) {

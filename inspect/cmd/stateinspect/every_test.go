@@ -179,7 +179,7 @@ func (e engine) scenario(t *testing.T, sealed bool) {
 	require.Contains(t, body, "Bob, the builder")
 	for _, path := range []string{
 		"/workspace?user=ann", "/workspace?user=ann&at=1", "/workspace?user=ann&as=desk", "/workspace/timeline?user=ann",
-		"/workspace/diff?user=ann&from=1&to=3", "/workspace/queue?user=ann", "/schema", "/store", "/workspace?user=ann&format=json",
+		"/workspace/diff?user=ann&from=1&to=3", "/workspace/queue?user=ann", "/schema", "/workspace?user=ann&format=json",
 	} {
 		status, body := p.get(path)
 		require.Equal(t, http.StatusOK, status, path)

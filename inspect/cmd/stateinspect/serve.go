@@ -39,7 +39,7 @@ func (c *config) serve(ctx context.Context, m *workspace.Manager, out, log io.Wr
 	h, err := inspect.New(m, &inspect.Options{
 		Title: c.store.title,
 		Authorize: inspect.Token(token, inspect.Access{
-			Read: true, Write: c.write, Delete: c.delete, Actor: actor(), ContentReadOnly: true,
+			Read: true, Write: c.write, Delete: c.delete, Actor: actor(),
 		}),
 		Hosts:  c.hostNames(),
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
@@ -47,7 +47,6 @@ func (c *config) serve(ctx context.Context, m *workspace.Manager, out, log io.Wr
 	if err != nil {
 		return err
 	}
-	defer h.Close()
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
 		return err
@@ -59,7 +58,6 @@ func (c *config) serve(ctx context.Context, m *workspace.Manager, out, log io.Wr
 	fmt.Fprintln(out, page.String())
 
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.NewTextHandler(log, nil), slog.LevelWarn)}
-	server.RegisterOnShutdown(h.Close)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {

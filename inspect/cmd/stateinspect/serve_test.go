@@ -140,7 +140,7 @@ func TestServeReadOnly(t *testing.T) {
 func TestServeEnds(t *testing.T) {
 	p := start(t, newDesk(t, true))
 	_, _ = p.fetch(p.url.String())
-	r, err := p.client.Get(p.url.ResolveReference(&url.URL{Path: "/workspace/events", RawQuery: "user=ann"}).String())
+	r, err := p.client.Get(p.url.ResolveReference(&url.URL{Path: "/workspace", RawQuery: "user=ann"}).String())
 	require.NoError(t, err)
 	defer r.Body.Close()
 	require.NoError(t, p.stop())

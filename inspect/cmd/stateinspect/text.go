@@ -262,15 +262,15 @@ func (p *printer) verify(ctx context.Context, user string) error {
 		return p.verifyOne(ctx, user)
 	}
 	damaged := 0
-	for user, err := range p.m.List(ctx) {
+	for s, err := range p.m.Summaries(ctx, "") {
 		if err != nil {
 			return err
 		}
-		if err := p.verifyOne(ctx, user); err != nil {
+		if err := p.verifyOne(ctx, s.UserID); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			fmt.Fprintf(p.out, "%q: %s\n", user, safetext.Visible(err.Error(), false))
+			fmt.Fprintf(p.out, "%q: %s\n", s.UserID, safetext.Visible(err.Error(), false))
 			damaged++
 		}
 	}

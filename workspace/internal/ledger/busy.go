@@ -13,7 +13,8 @@ import (
 type BusyList string
 
 const (
-	// Running lists the workspaces with a run, for which messages may wait.
+	// Running lists the workspaces with a run, for which messages may wait, and
+	// the user parts of users who are being deleted.
 	Running BusyList = "agent:busy:run:"
 	// Waiting lists the workspaces with dead letters, and with calls that wait
 	// for a result from outside.
@@ -27,7 +28,7 @@ type listed struct {
 }
 
 func (h *Head) listed() (l listed) {
-	l.waiting = h.DeadLetters.Count > 0 || h.Suspended > 0
+	l.waiting, l.running = h.DeadLetters.Count > 0 || h.Suspended > 0, h.Sweeping
 	if h.Run != nil {
 		l.running, l.live = true, h.Run.live()
 	}

@@ -226,6 +226,12 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	} else if c.accept { // its successors must be newer than all heads that were seen
 		c.seen.overtake(t.Head)
 	}
+	if err := c.touchUserPart(ctx, h, t); err != nil {
+		if remembered {
+			return nil, nil
+		}
+		return nil, err
+	}
 	t.sign(c.op + attemptText(c.attempts))
 	c.attempts++
 	rev, err := c.replaceHead(ctx, t, cond)
@@ -336,9 +342,15 @@ func (c *commit) replaceHead(
 		writes = append(writes, store.Write{Key: c.blobKey(name), Delete: true})
 	}
 	writes = c.appendBusy(writes, t.listed, t.Head.listed(), !c.replace)
+	if u := t.userPart; u != nil {
+		writes = append(writes, u.write())
+	}
 	revs, err := c.writeBatch(ctx, writes)
 	if err != nil {
 		return "", err
+	}
+	if u := t.userPart; u != nil {
+		u.written(revs[len(revs)-1])
 	}
 	return revs[len(t.newBlobs)], nil
 }

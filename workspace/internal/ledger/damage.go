@@ -47,9 +47,9 @@ func (l *Ledger) newSubstitute(ctx context.Context, damage error) (*Head, error)
 }
 
 // deleteDamaged is the transition of Delete that reads no blob.
-func deleteDamaged(now time.Time) transitionFunc {
+func deleteDamaged(now time.Time, c closing) transitionFunc {
 	return func(t *transition) error {
-		t.entomb(now)
+		t.entomb(now, c)
 		return t.dropStray()
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/agentstate/state/store"
 )
 
+// dataPrefix begins the keys of the data of all users.
+const dataPrefix = "agent:data:"
+
 // DataStore is a store for a user's data outside the workspace. Its values are
 // sealed with the key of the workspace, each bound to its key in the store.
 type DataStore struct {
@@ -24,7 +27,7 @@ type DataStore struct {
 // methods return ErrInvalid.
 func NewDataStore(db store.Store, s *Sealer, user string) *DataStore {
 	key, err := HeadKey(user)
-	return &DataStore{db, s, key, "agent:data:" + EncodeUser(user) + ":", err}
+	return &DataStore{db, s, key, dataPrefix + EncodeUser(user) + ":", err}
 }
 
 // Prefix begins the keys of the data.
@@ -136,10 +139,25 @@ func (d *DataStore) resealValue(ctx context.Context, key string) error {
 }
 
 // Clear deletes all values.
-func (d *DataStore) Clear(ctx context.Context) error {
-	all, err := d.keys(ctx, func(string) bool { return true })
+func (d *DataStore) Clear(ctx context.Context) error { return clearPrefix(ctx, d.db, d.prefix) }
+
+// ClearThreads deletes the values of all threads of a user, but not those of the
+// user's own workspace.
+func ClearThreads(ctx context.Context, db store.Store, user string) error {
+	return clearPrefix(ctx, db, dataPrefix+EncodeUser(SharedID(user)))
+}
+
+func clearPrefix(ctx context.Context, db store.Store, prefix string) error {
+	var all []string
+	for e, err := range db.List(ctx, prefix, "", false) {
+		if err != nil {
+			return err
+		}
+		all = append(all, e.Key)
+	}
+	var err error
 	for _, key := range all {
-		err = errors.Join(err, store.Delete(ctx, d, key, store.Always))
+		err = errors.Join(err, store.Delete(ctx, db, key, store.Always))
 	}
 	return err
 }

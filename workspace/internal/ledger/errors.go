@@ -22,6 +22,7 @@ var (
 	ErrInvalid      = errors.New("workspace: invalid argument")
 	ErrExists       = errors.New("workspace: exists already")
 	ErrNotFound     = errors.New("workspace: not found")
+	ErrUserDeleted  = errors.New("workspace: the user was deleted")
 )
 
 // corrupt returns ErrCorrupt for the data under a key of the store.

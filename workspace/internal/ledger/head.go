@@ -53,6 +53,11 @@ type Head struct {
 	Purge uint64 `json:"purge,omitempty"`
 	// Deleted is when the workspace was deleted, if nothing was written since.
 	Deleted time.Time `json:"deleted,omitzero"`
+	// Closed says that the user was deleted, so that the workspace is not made
+	// again. It is set in the heads of the user part and of the user's own
+	// workspace. Sweeping says that the user may still have threads.
+	Closed   bool `json:"closed,omitempty"`
+	Sweeping bool `json:"sweeping,omitempty"`
 
 	keyID string // of the key with which it is sealed, or ""
 }
@@ -116,6 +121,12 @@ type snapshot struct {
 // Exists reports whether the workspace exists: it was written, and not deleted
 // since.
 func (h *Head) Exists() bool { return h.Seq > 0 && h.Deleted.IsZero() }
+
+// expired reports whether the workspace was deleted at a time or before, with all
+// that belongs to it.
+func (h *Head) expired(before time.Time) bool {
+	return !h.Deleted.IsZero() && !h.Deleted.After(before) && !h.Sweeping
+}
 
 // Position returns the newest position.
 func (h *Head) Position() Position { return Position{h.Version, h.Chain} }

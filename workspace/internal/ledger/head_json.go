@@ -67,6 +67,12 @@ func (h *Head) appendJSON(b []byte) []byte {
 	if !h.Deleted.IsZero() {
 		b = appendTime(b, "deleted", h.Deleted)
 	}
+	if h.Closed {
+		b = append(jsontext.AppendName(b, "closed"), "true"...)
+	}
+	if h.Sweeping {
+		b = append(jsontext.AppendName(b, "sweeping"), "true"...)
+	}
 	return append(b, '}')
 }
 

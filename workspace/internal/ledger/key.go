@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 )
 
@@ -16,10 +17,13 @@ const (
 	blobPrefix = "agent:blob:" // then a slash, which EncodeUser escapes, and the name of the blob
 )
 
-// HeadKey returns the key of a user's head.
+// HeadKey returns the key of the head of a workspace.
 func HeadKey(user string) (string, error) {
 	if user == "" || !utf8.ValidString(user) {
 		return "", fmt.Errorf("%w: the name of a user must be non-empty UTF-8", ErrInvalid)
+	}
+	if !isID(user) {
+		return "", fmt.Errorf("%w: %s is not the id of a thread: names from outside are escaped by workspace.Thread", ErrInvalid, fault.Quote(user))
 	}
 	key := headPrefix + EncodeUser(user)
 	if most := store.MaxKey - len("/") - maxBlobName; len(key) > most {

@@ -40,6 +40,7 @@ type Ledger struct {
 
 	dropsSecret func(*document.Document, []state.Effect) bool // see Options
 	isLive      bool                                          // see Options
+	userPart    func() (*Ledger, error)                       // see Options
 
 	seen seenHead
 
@@ -82,6 +83,9 @@ type Options struct {
 	// DropsSecret reports whether effects on a content replace or delete a secret.
 	// If it is nil, none do.
 	DropsSecret func(doc *document.Document, effects []state.Effect) bool
+	// UserPart returns the ledger of what the threads of the user share. It is nil
+	// unless the workspace is a thread.
+	UserPart func() (*Ledger, error)
 	// Live says that the runs have a Live.
 	Live bool
 	// Turns puts the writes of this process in order; may be nil.
@@ -128,6 +132,7 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 		retry: opts.Retry, failed: opts.Failed, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
 		dropsSecret:    opts.DropsSecret,
 		isLive:         opts.Live,
+		userPart:       opts.UserPart,
 		maxDeadLetters: opts.DeadLetters,
 	}
 }

@@ -241,9 +241,14 @@ func (t *transition) dropContent() error {
 // Delete deletes the workspace. What is left is a head that says so, with what
 // fences earlier writers, until Expire removes it.
 func (l *Ledger) Delete(ctx context.Context) (*Head, error) {
+	return l.delete(ctx, closing{}, func(h *Head) bool { return !h.Exists() })
+}
+
+// delete deletes the workspace, unless its head says that this is done.
+func (l *Ledger) delete(ctx context.Context, c closing, done func(*Head) bool) (*Head, error) {
 	now := l.now()
 	h, err := l.commitHead(ctx, func(t *transition) error {
-		if !t.Exists() {
+		if done(t.Head) {
 			return errNoChange
 		}
 		if _, err := t.dropMessages(); err != nil {
@@ -253,11 +258,11 @@ func (l *Ledger) Delete(ctx context.Context) (*Head, error) {
 			return err
 		}
 		t.dropOutcomes()
-		t.entomb(now)
+		t.entomb(now, c)
 		return nil
 	})
 	if isDamage(err) {
-		h, err = l.commitDamaged(ctx, deleteDamaged(now))
+		h, err = l.commitDamaged(ctx, deleteDamaged(now, c))
 	}
 	if errors.Is(err, errNoChange) {
 		err = nil
@@ -266,20 +271,21 @@ func (l *Ledger) Delete(ctx context.Context) (*Head, error) {
 }
 
 // entomb makes the head that of a deleted workspace.
-func (t *transition) entomb(now time.Time) {
-	*t.Head = Head{Format: headFormat, User: t.User, Epoch: t.Epoch, Seq: t.Seq, Token: t.Token + 1, Deleted: now}
+func (t *transition) entomb(now time.Time, c closing) {
+	*t.Head = Head{
+		Format: headFormat, User: t.User, Epoch: t.Epoch, Seq: t.Seq, Token: t.Token + 1, Deleted: now, Closed: c.closed, Sweeping: c.sweeping,
+	}
 }
 
 // Expire removes the head of a workspace that was deleted at a time or before. A
 // creator of the workspace that was paused for longer than that may then bring
 // it back.
 func (l *Ledger) Expire(ctx context.Context, before time.Time) (removed bool, err error) {
-	expired := func(h *Head) bool { return !h.Deleted.IsZero() && !h.Deleted.After(before) }
-	if h, err := l.ReadHead(ctx); err != nil || !expired(h) {
+	if h, err := l.ReadHead(ctx); err != nil || !h.expired(before) {
 		return false, err
 	}
 	h, cond, err := l.readHead(ctx)
-	if err != nil || !expired(h) || l.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
+	if err != nil || !h.expired(before) || l.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
 		return false, err
 	}
 	err = store.Delete(ctx, l.db, l.key, cond)

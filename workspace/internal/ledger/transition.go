@@ -33,6 +33,7 @@ type transition struct {
 	droppedBlobs   []string  // names of blobs to which no head will refer again
 	droppedLetters []DeadLetter
 	outcomes       []Outcome // of the messages whose handling ends
+	userPart       *touched  // nil unless the workspace is made and is a thread
 }
 
 // transitionFunc changes the head of a transition, or refuses to. It depends

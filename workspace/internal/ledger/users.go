@@ -9,12 +9,12 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Names yields the users that may have a workspace in a store and come after a
-// user, in the order of the keys, without reading the workspaces: they may be
-// deleted. With "", it yields all. It ends with the first error.
-func Names(ctx context.Context, db store.Store, after string) iter.Seq2[string, error] {
+// Names yields the ids of all workspaces that a store may have, in the order of
+// the keys, without reading them: they may be deleted. It ends with the first
+// error.
+func Names(ctx context.Context, db store.Store) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for e, err := range listHeads(ctx, db, after, false) {
+		for e, err := range listHeads(ctx, db, "", "", false) {
 			var user string
 			if err == nil {
 				user, err = userOf(e.Key)
@@ -34,12 +34,12 @@ type UserHead struct {
 	Err  error
 }
 
-// Heads yields the heads of the workspaces of the users that Names yields. It
-// leaves out workspaces that were deleted. It ends with the first error of the
-// store.
-func Heads(ctx context.Context, db store.Store, s *Sealer, after string) iter.Seq2[UserHead, error] {
+// Heads yields the heads of the workspaces whose ids begin with a text and come
+// after an id, in the order of the keys. It leaves out workspaces that were
+// deleted. It ends with the first error of the store.
+func Heads(ctx context.Context, db store.Store, s *Sealer, prefix, after string) iter.Seq2[UserHead, error] {
 	return func(yield func(UserHead, error) bool) {
-		for e, err := range listHeads(ctx, db, after, true) {
+		for e, err := range listHeads(ctx, db, prefix, after, true) {
 			var u UserHead
 			if err == nil {
 				u.User, err = userOf(e.Key)
@@ -59,12 +59,12 @@ func Heads(ctx context.Context, db store.Store, s *Sealer, after string) iter.Se
 	}
 }
 
-// listHeads yields the entries of the heads of users that come after a user.
-func listHeads(ctx context.Context, db store.Store, after string, values bool) iter.Seq2[store.Entry, error] {
+// listHeads yields the entries of the heads.
+func listHeads(ctx context.Context, db store.Store, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	if after != "" {
 		after = headPrefix + EncodeUser(after)
 	}
-	return db.List(ctx, headPrefix, after, values)
+	return db.List(ctx, headPrefix+EncodeUser(prefix), after, values)
 }
 
 func userOf(headKey string) (string, error) {
@@ -86,7 +86,7 @@ func WasDeleted(ctx context.Context, db store.Store, s *Sealer, user string, bef
 	if err != nil { // others report it
 		return false, nil
 	}
-	return !h.Deleted.IsZero() && !h.Deleted.After(before), nil
+	return h.expired(before), nil
 }
 
 // Heads yields the heads of the workspaces in the list, some at a time, in the

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/workspace"
 )
@@ -21,7 +20,7 @@ func TestLive(t *testing.T) {
 	tb := newTab(t, serve(t, openDesk(t, file), everything))
 	tb.size(1280, 400)
 	tb.open("/workspace?user=alice")
-	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	tb.wait("document.body.dataset.asked")
 	const place = `(() => {
 		const e = document.activeElement;
 		return [e.name, e.value, e.selectionStart, e.selectionEnd, scrollY, performance.timeOrigin].join();
@@ -58,29 +57,11 @@ func TestLiveRun(t *testing.T) {
 	other := newProcess(t, file)
 	tb := newTab(t, serve(t, openDesk(t, file), everything))
 	tb.open("/workspace?user=bob")
-	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	tb.wait("document.body.dataset.asked")
 	other.do("begin bob Where is my parcel?")
 	tb.wait(`document.querySelector(".running")`)
 	other.do("begin bob Hello?")
 	tb.wait(`document.querySelector(".waiting")?.innerText.includes("1")`)
-}
-
-// TestLiveList begins a run in the process that shows the list.
-func TestLiveList(t *testing.T) {
-	m := openDesk(t, newDesk(t))
-	tb := newTab(t, serve(t, m, everything))
-	tb.open("/")
-	tb.wait(`document.getElementById("stream").textContent === "live"`)
-	evaluate[bool](tb, `window.list = document.querySelector("tbody"), true`)
-	run, _, err := m.Begin(t.Context(), "carol", workspace.Message{ID: "web-81", Content: state.UserText("Hello?")})
-	require.NoError(t, err)
-	tb.wait(`document.querySelector("[data-fragment=held]").innerText.includes("carol")`)
-	tb.wait(`document.getElementById("live").textContent === "This process holds 1 run."`)
-	require.True(t, evaluate[bool](tb, "window.list.isConnected"))
-	tb.picture("live-list")
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
-	tb.wait(`!document.querySelector("[data-fragment=held]").innerText.includes("carol")`)
 }
 
 // TestKilled kills the process that handles a message while a page is open, and lets
@@ -90,7 +71,7 @@ func TestKilled(t *testing.T) {
 	first := newProcess(t, file)
 	tb := newTab(t, serve(t, openDesk(t, file), everything))
 	tb.open("/workspace/queue?user=bob")
-	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	tb.wait("document.body.dataset.asked")
 	first.do("begin bob Where is my parcel?")
 	tb.wait(`document.querySelector(".running")`)
 	first.kill()
@@ -114,9 +95,7 @@ func TestPastIsNotLive(t *testing.T) {
 	before := evaluate[string](tb, content)
 	other.do("note alice the parcel is back")
 	require.Equal(t, before, evaluate[string](tb, content))
-	for _, r := range tb.asked() {
-		require.NotContains(t, r, "/events")
-	}
+	require.False(t, evaluate[bool](tb, `"asked" in document.body.dataset`))
 }
 
 // TestManyUpdates checks that a page that was updated 500 times is as large as at
@@ -126,7 +105,7 @@ func TestManyUpdates(t *testing.T) {
 	other := newProcess(t, file)
 	tb := newTab(t, serve(t, openDesk(t, file), everything))
 	tb.open("/workspace?user=alice")
-	tb.wait(`document.getElementById("stream").textContent === "live"`)
+	tb.wait("document.body.dataset.asked")
 	const size = `document.getElementsByTagName("*").length`
 	var before int
 	for i := range 501 {

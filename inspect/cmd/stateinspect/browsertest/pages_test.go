@@ -17,7 +17,7 @@ var everything = inspect.Access{Read: true, Write: true, Delete: true, Actor: "t
 
 // interval is the time between two looks at a workspace, which the pages of these
 // tests follow on SQLite.
-const interval = 10 * time.Millisecond
+const interval = 100 * time.Millisecond
 
 // serve serves the pages of a Manager and returns their address, which has a prefix.
 func serve(t testing.TB, m *workspace.Manager, access inspect.Access) (origin string) {
@@ -29,11 +29,7 @@ func serve(t testing.TB, m *workspace.Manager, access inspect.Access) (origin st
 	mux := http.NewServeMux()
 	mux.Handle("/debug/state/", http.StripPrefix("/debug/state", h))
 	server := httptest.NewServer(mux)
-	server.Config.RegisterOnShutdown(h.Close)
-	t.Cleanup(func() {
-		h.Close()
-		server.Close()
-	})
+	t.Cleanup(server.Close)
 	return server.URL + "/debug/state"
 }
 

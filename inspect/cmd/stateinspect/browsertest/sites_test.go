@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -86,48 +85,19 @@ var pages = []look{
 	{name: "actions", path: "/workspace/actions?user=carol"},
 	{name: "actions-long", path: "/workspace/actions?user=" + longUser},
 	{name: "actions-running", path: "/workspace/actions?user=bob"},
-	{name: "edit", path: "/workspace/edit?user=alice&field=notes"},
-	{name: "edit-secret", path: "/workspace/edit?user=alice&field=card"},
-	{name: "edit-memory", path: "/workspace/edit?user=alice&memory=nickname"},
-	{name: "edit-delete", path: "/workspace/edit?user=alice&field=order_id&edit=delete"},
-	{name: "revert", path: "/workspace/revert?user=alice&to=5"},
 	{name: "reset", path: "/workspace/reset?user=alice"},
 	{name: "delete", path: "/workspace/delete?user=carol"},
 	{name: "schema", path: "/schema"},
-	{name: "store", path: "/store"},
-	{name: "sweep", path: "/sweep"},
 }
 
 // situations are pages of the desk that are reached by a form, and errors.
 var situations = []look{
-	{name: "preview", path: "/workspace/edit?user=alice&field=notes", then: func(tb *tab) {
-		tb.fill("value", `["refunds within 14 days","paid back to the card"]`)
-		tb.click("Show what changes")
-	}},
-	{name: "preview-long", path: "/workspace/edit?user=alice&field=order_id", then: func(tb *tab) {
-		tb.fill("value", `"`+strings.Repeat("#W2378156/", 60)+`"`)
-		tb.click("Show what changes")
-	}},
-	{name: "preview-delete", path: "/workspace/edit?user=alice&memory=prefers&edit=delete", then: func(tb *tab) {
-		tb.click("Show what changes")
-	}},
-	{name: "conflict", path: "/workspace/edit?user=alice&field=notes", refused: true, then: func(tb *tab) {
-		tb.fill("version", "3")
-		tb.fill("value", `["refunds within 14 days"]`)
-		tb.click("Show what changes")
-	}},
-	{name: "invalid", path: "/workspace/edit?user=alice&field=refund", refused: true, then: func(tb *tab) {
-		tb.fill("value", `"twelve"`)
-		tb.click("Show what changes")
-	}},
 	{name: "not-typed", path: "/workspace/delete?user=carol", refused: true, then: func(tb *tab) {
 		tb.fill("confirm", "carl")
 		tb.click("Delete")
 	}},
 	{name: "discard", path: "/workspace/actions?user=carol", then: func(tb *tab) { tb.click("Discard…") }},
 	{name: "cancel", path: "/workspace/actions?user=bob", then: func(tb *tab) { tb.click("Cancel…") }},
-	{name: "sweep-findings", path: "/sweep", then: (*tab).sweep},
-	{name: "workspaces-swept", path: "/"},
 	{name: "no-workspace", path: "/workspace?user=nobody", refused: true},
 	{name: "no-page", path: "/nothing", refused: true},
 	{name: "no-version", path: "/workspace?user=alice&at=99", refused: true},
@@ -214,29 +184,6 @@ func wideSchema() *state.Schema {
 	return state.MustSchema(parts...)
 }
 
-// stalled is a store whose lists stop before a key until they are released.
-type stalled struct {
-	store.Store
-	key  string
-	gate chan struct{}
-}
-
-func (s *stalled) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
-	return func(yield func(store.Entry, error) bool) {
-		for e, err := range s.Store.List(ctx, prefix, after, values) {
-			if e.Key >= s.key {
-				select {
-				case <-s.gate:
-				case <-ctx.Done():
-				}
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
-}
-
 // openStore opens a Manager on a store.
 func openStore(t testing.TB, db store.Store, schema *state.Schema) *workspace.Manager {
 	t.Helper()
@@ -254,10 +201,9 @@ func newSites(t testing.TB) []site {
 	m := openDesk(t, file)
 	desk := site{"desk", serve(t, m, everything), slices.Concat(pages, situations)}
 	tb := newTab(t, desk.origin)
-	tb.open("/workspace/edit?user=user0000&field=notes")
-	tb.fill("value", `["Call back."]`)
-	tb.click("Show what changes")
-	tb.click("Store this as version 2")
+	tb.open("/workspace/actions?user=carol")
+	tb.click("Discard…")
+	tb.click("Discard")
 	desk.pages = append(desk.pages, look{name: "done", path: tb.path()})
 	tb.open("/workspace/timeline?user=alice")
 	run := evaluate[string](tb, `document.querySelector("a[href*='/run/']").href`)
@@ -275,22 +221,10 @@ func newSites(t testing.TB) []site {
 		{name: "workspaces", path: "/"},
 		{name: "schema", path: "/schema"},
 		{name: "schema-more", path: "/schema?agents=20&skip=50"},
-		{name: "store", path: "/store"},
-		{name: "sweep", path: "/sweep"},
-		{name: "sweep-quiet", path: "/sweep", then: (*tab).sweep},
 	}}
 	closed := site{"closed", serve(t, m, inspect.Access{}), []look{{name: "no-access", path: "/", refused: true}}}
 
-	slow := &stalled{openFile(t, file), "agent:workspace:user2", make(chan struct{})}
-	sweep := site{"slow", serve(t, openStore(t, slow, deskSchema), reader), []look{
-		{name: "sweep", path: "/sweep", then: func(tb *tab) { evaluate[bool](tb, "stop(), true") }}, // it loads again by itself
-		{name: "workspaces", path: "/"},
-	}}
-	t.Cleanup(func() { close(slow.gate) })
-	tb = newTab(t, sweep.origin)
-	tb.open("/sweep")
-	tb.click("Start a sweep")
-	return []site{desk, blind, empty, closed, sweep}
+	return []site{desk, blind, empty, closed}
 }
 
 // openFile opens the file of a desk.
@@ -311,17 +245,4 @@ func (tb *tab) path() string {
 func (tb *tab) fill(name, value string) {
 	tb.t.Helper()
 	evaluate[bool](tb, fmt.Sprintf(`document.querySelector("main [name=%s]").value = %q, true`, name, value))
-}
-
-// sweep lets the server read all workspaces, and waits for it.
-func (tb *tab) sweep() {
-	tb.t.Helper()
-	if strings.Contains(tb.text(), "Start a sweep") {
-		tb.click("Start a sweep")
-	} else {
-		tb.click("Sweep again")
-	}
-	for !strings.Contains(tb.text(), "Sweep again") {
-		tb.open("/sweep")
-	}
 }
