@@ -77,20 +77,41 @@ func (s *sight) find(n int) {
 	if begin < 0 {
 		return // it begins with the oldest
 	}
-	s.begin = begin
+	s.begin = s.withLater(begin)
+	begin = s.begin
 	for s.system < begin && origin.IsSystem(s.at(s.system)) {
 		s.before = append(s.before, s.system)
 		s.system++
 	}
 	for _, pin := range s.place.Pinned {
-		i := s.search(pin.Hash, begin-pin.Distance, begin)
-		if i < s.system || slices.Contains(s.before, i) {
-			continue
+		if i := s.search(pin.Hash, begin-pin.Distance, begin); i >= s.system && !slices.Contains(s.before, i) {
+			s.before = append(s.before, i)
 		}
-		s.before = append(append(s.before, i), s.answersBehind(i)...)
+	}
+	for _, i := range s.before {
+		s.before = append(s.before, s.answersBehind(i)...)
 	}
 	slices.Sort(s.before)
-	s.before = slices.Compact(s.before)
+}
+
+// withLater returns the place from which all is shown of a conversation that is
+// carried along: calls that have waited may stand behind what was said meanwhile.
+func (s *sight) withLater(begin int) int {
+	if s.own == nil || s.at(begin).Role() == "user" {
+		return begin
+	}
+	later := map[string]bool{}
+	for _, m := range state.ListItems(s.st, state.Messages, 0) {
+		if hash := hashOf(m); hash == s.place.Hash {
+			clear(later)
+		} else {
+			later[hash] = true
+		}
+	}
+	for begin > 0 && later[hashOf(s.at(begin-1))] {
+		begin--
+	}
+	return begin
 }
 
 // search returns the place of the message with a hash that is nearest to where it
@@ -114,10 +135,25 @@ func (s *sight) answersBehind(place int) (places []int) {
 	if !ok {
 		return nil
 	}
-	for i := place + 1; i < s.begin; i++ {
-		switch m := s.at(i).(type) {
+	open := slices.Clone(sharedCalls(calls))
+	answer := func(i int) bool {
+		m, ok := s.at(i).(state.ToolResultMessage)
+		if !ok || i < place {
+			return false
+		}
+		k := slices.IndexFunc(open, func(c state.ToolCall) bool { return keyOf(c) == keyOf(m.Call()) })
+		if k >= 0 {
+			open = slices.Delete(open, k, k+1)
+		}
+		return k >= 0
+	}
+	for _, i := range s.before {
+		answer(i)
+	}
+	for i := place + 1; i < s.begin && len(open) > 0; i++ {
+		switch s.at(i).(type) {
 		case state.ToolResultMessage:
-			if answers(calls, m) {
+			if !slices.Contains(s.before, i) && answer(i) {
 				places = append(places, i)
 			}
 		case state.ToolCallMessage: // of the same turn
@@ -126,13 +162,6 @@ func (s *sight) answersBehind(place int) (places []int) {
 		}
 	}
 	return places
-}
-
-func answers(calls state.ToolCallMessage, m state.ToolResultMessage) bool {
-	of := m.Call()
-	return slices.ContainsFunc(sharedCalls(calls), func(c state.ToolCall) bool {
-		return c.ID == of.ID && (c.ID != "" || c.Name == of.Name)
-	})
 }
 
 // hashOf returns a hash of what a message says. That does not change on the way

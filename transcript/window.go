@@ -123,8 +123,12 @@ func (w *Window) show(ctx context.Context, st *state.State, own []state.Message,
 		if size.room(w.keep()) <= 0 {
 			return nil, fmt.Errorf("%w: prompt, tools and context have %d tokens, and Keep is %d", ErrWindow, extra, w.keep())
 		}
+		begin := s.begin
 		if s, problem = w.move(ctx, st, s, size); problem == nil {
 			size = w.measure(s, extra)
+		}
+		if problem == nil && s.begin <= begin {
+			problem = errNoMore
 		}
 	}
 	if size.total > w.Max+w.keep() {

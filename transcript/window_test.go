@@ -432,6 +432,25 @@ func TestWindowOfAnotherConversation(t *testing.T) {
 	require.Empty(t, msgs)
 }
 
+// A framework may put a call that has waited behind what was said meanwhile. The
+// window begins with the call, and that is shown nevertheless.
+func TestWindowOfACallThatHasMoved(t *testing.T) {
+	w, st := &transcript.Window{Max: 6, Keep: 2, Tokens: countOne}, state.New(nil)
+	call := state.ToolCall{ID: "c1", Name: "approve", Input: `{}`}
+	look := state.ToolCall{ID: "c0", Name: "look", Input: `{}`}
+	talk(t, st, 1, 2)
+	require.NoError(t, state.Messages.Set(st, []state.Message{
+		state.UserText("pay"), state.ToolCalls(look), state.ToolResult(look, `"seen"`), state.ToolCalls(call),
+	}))
+	require.Equal(t, "pay tool_call", shown(t, w, st))
+	talk(t, st, 4, 4)
+	msgs := state.Messages.Or(st, nil)
+	carried := append(append(msgs[:7:7], msgs[8:]...), msgs[7], state.ToolResult(call, `"yes"`))
+	shown, err := w.Show(t.Context(), st, carried, 0)
+	require.NoError(t, err)
+	require.Equal(t, "pay q4 a4 tool_call tool_result", texts(shown))
+}
+
 // A call that waits is shown, although the conversation that is carried along has a
 // result for it.
 func TestWindowShowsCallsThatAreAnsweredForNow(t *testing.T) {
