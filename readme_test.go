@@ -98,7 +98,9 @@ func pages(t *testing.T) []string {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files)
-		found = append(found, files...)
+		for _, file := range files {
+			found = append(found, filepath.ToSlash(file))
+		}
 	}
 	return found
 }

@@ -23,11 +23,10 @@ func (m *Manager) inRunOf(ctx context.Context, user string) bool {
 // lendSlot lends the slot of the run that ctx carries to what the run waits for,
 // which may need one, until takeBack is called.
 func (m *Manager) lendSlot(ctx context.Context) (takeBack func()) {
-	if run, ok := FromContext(ctx); !ok || run.m != m || !m.slots.has(run.lease) {
-		return func() {}
+	if run, ok := FromContext(ctx); ok && run.m == m {
+		return m.slots.lend(run.lease)
 	}
-	m.slots.line.Leave()
-	return m.slots.line.Squeeze
+	return func() {}
 }
 
 type contextKey struct{}

@@ -39,7 +39,7 @@ func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.L
 	for found := true; found; { // no thread is made any more, but a list may miss one that changes
 		found = false
 		threads := func(yield func(string, error) bool) {
-			for u, err := range ledger.Heads(ctx, m.db, m.sealer, shared.User(), "") {
+			for u, err := range ledger.Heads(ctx, m.db, m.sealer, ledger.Range{Prefix: shared.User()}) {
 				found = true
 				if !yield(u.User, err) {
 					return

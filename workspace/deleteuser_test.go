@@ -217,6 +217,7 @@ func TestMessagesOfThreadsCostTheSame(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			counted := fakestore.Count(store.NewMemory())
 			m := open(t, counted, workspace.Options{Run: visit})
+			synctest.Wait() // it has looked for runs
 			for n := range messages {
 				_, err := m.Handle(t.Context(), id, text(fmt.Sprint(n)))
 				require.NoError(t, err)

@@ -37,7 +37,8 @@ var (
 	// written: a process with a schema that fits goes on as before. See
 	// [Manager.Check].
 	ErrSchema = errors.New("workspace: content does not fit the schema")
-	// ErrExists is returned for an import of a workspace that exists already.
+	// ErrExists is returned for an import or a fork that would make a workspace
+	// that exists already.
 	ErrExists = ledger.ErrExists
 	// ErrRolledBack is returned for a workspace that is older than it was seen
 	// before, for example after the restore of a backup. Nothing is written to

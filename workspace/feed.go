@@ -36,6 +36,7 @@ type feed struct {
 	mu        sync.Mutex
 	answered  time.Time    // when the store has answered last, to anybody
 	head      *ledger.Head // the newest that is known, or nil
+	threads   userThreads  // if the workspace is a user part
 	told      *ledger.Head // the one up to which endings are told, or nil
 	followers map[*follower]bool
 	turns     map[chan struct{}]string // of the followers in Do, with the ids of their tickets
@@ -109,6 +110,9 @@ func (all *feeds) of(user string) *feed {
 // Manager has written with it.
 func (all *feeds) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
 	f := all.of(user)
+	if p := all.ofUserPart(user); p != nil {
+		p.noteThreads([]ledger.UserHead{{User: user, Head: h}})
+	}
 	if f == nil {
 		return
 	}
@@ -225,13 +229,20 @@ func (f *feed) look() error {
 	ctx, cancel := context.WithTimeout(f.ctx, f.m.patience())
 	defer cancel()
 	_, err := f.ledger.ReadHead(ctx)
+	if err == nil && ledger.IsShared(f.ledger.User()) {
+		err = f.lookAtThreads(ctx)
+	}
 	return err
 }
 
 // watchStore wakes the loop when the store reports a change of the head. It
 // returns the time after which the head is read in any case.
 func (f *feed) watchStore() (interval time.Duration) {
+	isShared := ledger.IsShared(f.ledger.User())
 	if _, ok := store.As[store.Watcher](f.m.db); !ok {
+		if isShared {
+			return threadsInterval
+		}
 		return feedInterval
 	}
 	f.m.background(func() {
@@ -241,6 +252,11 @@ func (f *feed) watchStore() (interval time.Duration) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.tellTurns(h)
+		}, func() {
+			if isShared {
+				f.reported.Store(true)
+				wake(f.wake)
+			}
 		})
 	})
 	return watchedInterval
@@ -276,6 +292,7 @@ func (f *feed) tellSummary() {
 	for w := range f.followers {
 		w.addSummary(h)
 	}
+	f.tellThreads()
 }
 
 func runOf(h *ledger.Head) *ledger.Run {

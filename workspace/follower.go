@@ -30,6 +30,7 @@ type item struct {
 	head    *ledger.Head
 	stored  bool   // Outcome is as it was stored, and not masked
 	dropped uint64 // how many events in front of it were dropped, since the beginning
+	thread  string // the workspace that the head is of, if the follower is that of a user part
 }
 
 func newFollower(f *feed, messageID string) *follower {
@@ -47,7 +48,7 @@ func (w *follower) add(i item) {
 			return
 		}
 	}
-	if i.head != nil && (i.Kind == EventSummary || i.Kind == EventEnded) {
+	if i.head != nil && i.thread == "" && (i.Kind == EventSummary || i.Kind == EventEnded) {
 		w.noteHead(i.head)
 	}
 	if w.continues(i) {
@@ -83,12 +84,14 @@ func follows(last, i item) bool {
 		last.Message == i.Message && last.Attempt == i.Attempt && last.Offset+len(last.Delta) == i.Offset
 }
 
-// drop replaces the items by a summary, the last endings and the text that is
-// under way. The caller holds feed.mu.
+// drop replaces the items by a summary, the threads that have changed, the last
+// endings and the text that is under way. The caller holds feed.mu.
 func (w *follower) drop() {
-	var endings, text []item
+	var threads, endings, text []item
 	for _, i := range w.items {
 		switch {
+		case i.thread != "":
+			threads = append(threads, i)
 		case i.Kind == EventEnded:
 			endings, text = append(endings, i), nil
 		case i.Kind != EventDelta:
@@ -99,8 +102,8 @@ func (w *follower) drop() {
 		}
 	}
 	endings = endings[max(0, len(endings)-maxItems/2):]
-	kept := slices.Concat([]item{{Event: Event{Kind: EventSummary}, head: w.feed.head}}, endings, text)
-	w.dropped += uint64(len(w.items) - len(endings) - len(text))
+	kept := slices.Concat([]item{{Event: Event{Kind: EventSummary}, head: w.feed.head}}, threads, endings, text)
+	w.dropped += uint64(len(w.items) - len(threads) - len(endings) - len(text))
 	for n := range kept {
 		kept[n].dropped = w.dropped
 	}
@@ -120,7 +123,7 @@ func (w *follower) addSummary(h *ledger.Head) {
 	if !h.Age().After(w.told) {
 		return
 	}
-	if n := len(w.items); n > 0 && w.items[n-1].Kind == EventSummary {
+	if n := len(w.items); n > 0 && w.items[n-1].Kind == EventSummary && w.items[n-1].thread == "" {
 		w.items = w.items[:n-1]
 	}
 	w.add(item{Event: Event{Kind: EventSummary}, head: h})
@@ -133,7 +136,7 @@ func (w *follower) noteTold(h *ledger.Head) {
 	defer w.feed.mu.Unlock()
 	w.noteHead(h)
 	w.items = slices.DeleteFunc(w.items, func(i item) bool {
-		return (i.Kind == EventSummary || i.Kind == EventEnded) && i.head != nil && !i.head.Age().After(h.Age())
+		return (i.Kind == EventSummary || i.Kind == EventEnded) && i.head != nil && i.thread == "" && !i.head.Age().After(h.Age())
 	})
 	if f := w.feed; f.told == nil {
 		f.told = h

@@ -95,7 +95,7 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	if err != nil {
 		return Outcome{}, err
 	}
-	run, out, err := b.begin(ctx, m.ctx, m.slots.try(b.lease.ID), false)
+	run, out, err := b.begin(ctx, m.ctx, m.slots.try(b.ledger.User(), b.lease.ID), false)
 	switch {
 	case out.Status != StatusStarted:
 		return out, err
@@ -210,6 +210,12 @@ func (m *Manager) newBeginning(userID string, msg Message) (*beginning, error) {
 // checkMessage returns an error for a message that does not even fit into an
 // empty conversation.
 func (m *Manager) checkMessage(msg Message) error {
+	if _, err := toolsOf(msg.Tools); err != nil {
+		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
+	}
+	if err := msg.patch(state.New(m.opts.Schema)); err != nil {
+		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
+	}
 	if msg.Content == nil { // it has answers
 		return nil
 	}
@@ -224,10 +230,10 @@ func (m *Manager) checkMessage(msg Message) error {
 // waits for what it begins, and has a slot itself.
 func (b *beginning) waitForSlot(ctx context.Context) error {
 	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
-		b.m.slots.squeeze(b.lease.ID)
+		b.m.slots.squeeze(b.ledger.User(), b.lease.ID)
 		return nil
 	}
-	return b.m.slots.enter(ctx, b.lease.ID)
+	return b.m.slots.enter(ctx, b.ledger.User(), b.lease.ID)
 }
 
 // trySlot reports whether there is a slot for a caller that waits for its
@@ -236,7 +242,7 @@ func (b *beginning) trySlot(ctx context.Context) bool {
 	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
 		return b.waitForSlot(ctx) == nil
 	}
-	return b.m.slots.try(b.lease.ID)
+	return b.m.slots.try(b.ledger.User(), b.lease.ID)
 }
 
 // begin hands the message over. The run that it may begin ends with runCtx.

@@ -11,8 +11,9 @@ import (
 
 // watchHead calls seen with the head of a workspace, and again after each change
 // by any process, until ctx ends. It returns at once if the store reports no
-// changes.
-func (m *core) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*ledger.Head)) {
+// changes. others is called after changes of other values whose keys begin as that
+// of the head: for a user part, those of the threads.
+func (m *core) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*ledger.Head), others func()) {
 	db, ok := store.As[store.Watcher](m.db)
 	if !ok {
 		return
@@ -30,7 +31,8 @@ func (m *core) watchHead(ctx context.Context, l *ledger.Ledger, seen func(*ledge
 				}
 				break
 			}
-			if e.Key != l.Key() { // a blob, or another user
+			if e.Key != l.Key() {
+				others()
 				continue
 			}
 			h := &ledger.Head{}

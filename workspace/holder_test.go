@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -175,6 +177,80 @@ func TestHolderDies(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A run whose holder has died is taken over within 2.5 × TTL after the last
+// heartbeat, whatever happens meanwhile to those who look: a message that comes
+// late does not make them begin anew, another process goes on when one that has
+// looked is closed, and a store that is away costs only the time in which nobody
+// could look.
+func TestDeadHolderIsFoundInTime(t *testing.T) {
+	type world struct {
+		ttl           time.Duration
+		first, second *workspace.Manager
+		away          *atomic.Bool
+	}
+	sleep := func(w *world, ttls float64) { time.Sleep(inTTLs(ttls, w.ttl)) }
+	submit := func(t *testing.T, w *world) {
+		_, err := w.first.Submit(t.Context(), "ann", text("2"))
+		require.NoError(t, err)
+	}
+	outage := func(w *world, ttls float64) {
+		w.away.Store(true)
+		sleep(w, ttls)
+		w.away.Store(false)
+	}
+	for name, test := range map[string]struct {
+		want      float64 // in TTLs, at most
+		meanwhile func(t *testing.T, w *world)
+	}{
+		"nobody waits": {2.5, func(*testing.T, *world) {}},
+		"a message comes late": {2.5, func(t *testing.T, w *world) {
+			require.NoError(t, w.second.Close())
+			sleep(w, 1.3+rand.Float64())
+			submit(t, w)
+		}},
+		"the process that has the message is closed": {2.5, func(t *testing.T, w *world) {
+			sleep(w, rand.Float64()/4)
+			submit(t, w)
+			sleep(w, rand.Float64())
+			require.NoError(t, w.first.Close())
+		}},
+		"the store is away while a message waits": {1.5 + 0.6 + 0.5 + 0.1, func(t *testing.T, w *world) {
+			submit(t, w)
+			sleep(w, 0.3+rand.Float64())
+			outage(w, 0.6)
+		}},
+		"the store is away while nobody waits": {2.5 + 0.2 + 1.25, func(_ *testing.T, w *world) {
+			sleep(w, 0.3+2*rand.Float64())
+			outage(w, 0.2)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range effort.Runs(20) {
+				synctest.Test(t, func(t *testing.T) {
+					db, ttl := store.NewMemory(), 10*time.Second
+					link, away := withOutages(db.Open(), true)
+					served := make(chan bool, 2)
+					opts := workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+						served <- run.Message().ID == "1"
+						return nil
+					}}
+					w := &world{ttl, open(t, link, opts), open(t, link, opts), away}
+					time.Sleep(rand.N(2 * ttl))
+					process, kill := asProcess(db.Open())
+					_, _, err := open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", text("1"))
+					require.NoError(t, err)
+					kill()
+					died := time.Now()
+					test.meanwhile(t, w)
+					require.True(t, <-served)
+					require.LessOrEqual(t, time.Since(died), inTTLs(test.want, ttl))
+					require.Greater(t, time.Since(died), ttl)
+				})
+			}
+		})
 	}
 }
 

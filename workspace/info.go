@@ -93,7 +93,7 @@ func (m *Manager) Summaries(ctx context.Context, after string) iter.Seq2[Summary
 // summaries is Summaries for the workspaces whose ids begin with a text. It
 // reports whether it is to go on.
 func (m *Manager) summaries(ctx context.Context, prefix, after string, yield func(Summary, error) bool) bool {
-	for u, err := range ledger.Heads(ctx, m.db, m.sealer, prefix, after) {
+	for u, err := range ledger.Heads(ctx, m.db, m.sealer, ledger.Range{Prefix: prefix, After: after}) {
 		s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
 		if u.Head != nil {
 			s = newSummary(u.User, u.Head)

@@ -131,18 +131,18 @@ func (l *lease) watchDelay() time.Duration { return l.ttl / 32 }
 // nextLease returns the lease of the run that begins when this one ends. It is
 // vacant if the Manager begins no more runs, if nothing would handle it, or if
 // there is no slot for it: because this run is one of Do, which needs none,
-// because the Manager holds more runs than it has slots, or because other users
-// wait for a slot, who come first.
+// because the Manager holds more runs than it has slots, or because others wait
+// for a slot, who come first.
 func (r *Run) nextLease() ledger.Lease {
 	lease := r.ledger.NewLease().HeldBy(r.lease.incarnation.id)
 	switch {
 	case r.m.accepting.Err() != nil, r.ticket && r.m.opts.Run == nil:
 		return lease.Vacant()
 	case r.m.slots.has(r.lease):
-		if !r.manual && r.m.slots.line.Crowded() {
+		if !r.manual && r.m.slots.crowded(r.lease) {
 			return lease.Vacant()
 		}
-	case !r.m.slots.try(lease.ID):
+	case !r.m.slots.try(r.user, lease.ID):
 		return lease.Vacant()
 	}
 	return lease

@@ -103,6 +103,7 @@ func (m *Manager) tryUpdate(
 	if err != nil || len(d.Effects) == 0 {
 		return err
 	}
+	d.Title = m.titleOf(ctx, c, d)
 	c.endWrites(ErrRunEnded)
 	h, err = l.Update(ctx, ledger.KindUpdate, c.position, d.Change)
 	if err == nil {

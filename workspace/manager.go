@@ -32,6 +32,7 @@ type Manager struct {
 	slots         *slots
 	tidying       *tidying
 	holder        *holder
+	observed      *observations
 	windowMoves   windowMoves
 	feeds         *feeds
 	cacheSalt     string            // of the keys of providers' caches

@@ -32,7 +32,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	}
 	m.telemetry.tracer, m.telemetry.logger = m.opts.Tracer, m.opts.Logger
 	m.telemetry.ttl, m.telemetry.takeover, m.telemetry.background = m.opts.TTL, m.opts.Takeover, m.runInBackground
-	m.slots, m.tidying = newSlots(m.opts.Runs), newTidying(&m.core)
+	m.slots, m.tidying = newSlots(m.opts.Runs, m.opts.UserRuns), newTidying(&m.core)
 	m.feeds = newFeeds(&m.core)
 	var err error
 	if m.sealer, err = newSealer(m.opts.Keys); err != nil {
@@ -48,6 +48,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
 	m.holder = newHolder(&m.core, m.opts.Holder)
+	m.observed = &observations{by: m.holder, seen: map[string]*observation{}}
 	if err := m.holder.claim(ctx); err != nil {
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)

@@ -107,6 +107,17 @@ type Options struct {
 	// that, the oldest is dropped: its ending is EndingDropped.
 	DeadLetters int
 
+	// UserRuns is the maximum number of runs that a Manager holds at once for the
+	// threads of one user (default: no limit but Runs). Beyond it, the next run of
+	// the user waits as beyond Runs.
+	UserRuns int
+
+	// Title returns the title of a conversation, for [Summary.Title], or "" if it
+	// stays what it is (default: no titles). It is called with the State that is
+	// about to be stored, and reads only that. Secrets are masked, and at most the
+	// first 200 bytes are kept. A Title that panics changes nothing.
+	Title func(st *state.State) string
+
 	// Messages is the number of messages of the conversation that a finished
 	// run keeps, as transcript.KeepLast does (default 50; with a Window, 10 000). Of
 	// messages with more than 12 MiB, it keeps at most 6 MiB. Results is the
@@ -196,8 +207,8 @@ func (o *Options) complete() error {
 		o.Busy = BusyEnqueue
 	}
 	switch {
-	case o.Queue < 0 || o.QueueBytes < 0 || o.Runs < 0 || o.Attempts < 0 || o.DeadLetters < 0:
-		return fmt.Errorf("%w: Queue, QueueBytes, Runs, Attempts and DeadLetters must not be negative", ErrInvalid)
+	case o.Queue < 0 || o.QueueBytes < 0 || o.Runs < 0 || o.UserRuns < 0 || o.Attempts < 0 || o.DeadLetters < 0:
+		return fmt.Errorf("%w: Queue, QueueBytes, Runs, UserRuns, Attempts and DeadLetters must not be negative", ErrInvalid)
 	case o.History > maxHistory:
 		return fmt.Errorf("%w: History is more than 1 GiB", ErrInvalid)
 	case o.TTL < 10*time.Millisecond:

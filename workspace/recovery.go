@@ -16,18 +16,20 @@ import (
 // recoverRuns takes over the runs whose holders have died, until the Manager
 // accepts no more messages. It looks for them at once, and then every TTL: a
 // holder that nobody waits for is found dead 2.5 × TTL after its last heartbeat,
-// when it is looked at again 1.5 × TTL after it was seen first. What it reads
-// depends on the number of runs that others hold, and not on that of workspaces.
+// when it is looked at again 1.5 × TTL after it was seen first, also if somebody
+// begins to wait meanwhile. What it reads depends on the number of runs that
+// others hold, and not on that of workspaces.
 func (m *Manager) recoverRuns() {
-	r := recovery{m: m}
 	for {
 		wait := m.opts.TTL - rand.N(m.opts.TTL/4+1) // Managers that were opened together do not look together
-		due, err := r.look(m.accepting)
+		due, err := m.lookAtRuns(m.accepting)
 		switch {
 		case errors.Is(err, store.ErrClosed):
 			return
 		case err != nil:
+			m.observed.noteBlind()
 			m.noteStoreError(m.accepting, "", err)
+			wait /= 4
 		case due < wait:
 			wait = max(due, m.opts.TTL/64)
 		}
@@ -37,26 +39,19 @@ func (m *Manager) recoverRuns() {
 	}
 }
 
-// recovery is what a Manager has seen of the runs that others hold, by user.
-type recovery struct {
-	m    *Manager
-	seen map[string]*observation
-}
-
-// look looks at all of them. It returns the time until the first of them counts
-// as free if it is not renewed.
-func (r *recovery) look(ctx context.Context) (due time.Duration, err error) {
+// lookAtRuns looks at all runs that others hold and this Manager does not watch.
+// It returns the time until the first of them counts as free if it is not
+// renewed.
+func (m *Manager) lookAtRuns(ctx context.Context) (due time.Duration, err error) {
 	due = math.MaxInt64
-	before := r.seen
-	r.seen = map[string]*observation{}
-	own := r.m.ownUsers()
-	for heads, err := range ledger.Running.Heads(ctx, r.m.db, r.m.sealer, func(user string) bool { return own[user] }) {
+	own, seen := m.ownUsers(), map[string]bool{}
+	for heads, err := range ledger.Running.Heads(ctx, m.db, m.sealer, func(user string) bool { return own[user] }) {
 		if err != nil {
-			return 0, r.fail(before, err)
+			return 0, err
 		}
 		for _, u := range heads {
-			if h := u.Head; h != nil && h.Sweeping && ledger.CurrentTime().Sub(h.Deleted) > 2*r.m.opts.TTL {
-				r.m.sweepLater(u.User)
+			if h := u.Head; h != nil && h.Sweeping && ledger.CurrentTime().Sub(h.Deleted) > 2*m.opts.TTL {
+				m.sweepLater(u.User)
 			}
 		}
 		heads = slices.DeleteFunc(heads, func(u ledger.UserHead) bool { return u.Head == nil || u.Head.Run == nil })
@@ -64,41 +59,29 @@ func (r *recovery) look(ctx context.Context) (due time.Duration, err error) {
 		for i, u := range heads {
 			runs[i] = u.Head.Run
 		}
-		states, err := r.m.holder.records.States(ctx, runs...)
+		states, err := m.holder.records.States(ctx, runs...)
 		if err != nil {
-			return 0, r.fail(before, err)
+			return 0, err
 		}
 		for i, u := range heads {
-			o := before[u.User]
-			if o == nil {
-				o = &observation{by: r.m.holder}
-			}
-			free := isFree(u.Head)
+			seen[u.User] = true
+			o, free := m.observed.of(u.User), isFree(u.Head)
 			if !free {
 				result, err := o.see(ctx, u.Head, states[i])
 				if err != nil {
-					r.m.noteStoreError(ctx, u.User, err)
+					m.noteStoreError(ctx, u.User, err)
 				}
 				free = result == holderGone
 			}
 			if !free {
-				r.seen[u.User] = o
 				due = min(due, o.untilExpired(u.Head))
-			} else if l, err := r.m.glimpseLedger(u.User); err == nil {
-				r.m.watchRunFrom(u.User, l, o)
+			} else if l, err := m.glimpseLedger(u.User); err == nil {
+				m.watchRun(u.User, l)
 			}
 		}
 	}
+	m.observed.keep(own, seen)
 	return due, nil
-}
-
-// fail says that a look has failed.
-func (r *recovery) fail(seen map[string]*observation, err error) error {
-	r.seen = seen
-	for _, o := range seen {
-		o.blind = true
-	}
-	return err
 }
 
 // ownUsers returns the users whose runs this Manager holds, or watches.
@@ -121,11 +104,6 @@ func (m *Manager) ownUsers() map[string]bool {
 // none, and takes it over if its lease is vacant or its holder dies. It makes a
 // goroutine that does so already look at once.
 func (m *Manager) watchRun(user string, l *ledger.Ledger) {
-	m.watchRunFrom(user, l, &observation{by: m.holder})
-}
-
-// watchRunFrom is watchRun for a run that was observed before.
-func (m *Manager) watchRunFrom(user string, l *ledger.Ledger, o *observation) {
 	if m.opts.Run == nil {
 		return
 	}
@@ -139,7 +117,7 @@ func (m *Manager) watchRunFrom(user string, l *ledger.Ledger, o *observation) {
 		m.background(func() { m.watchVacancy(ctx, l, look) })
 		delay := backoff.Backoff{Min: m.opts.TTL / 4, Max: 10 * m.opts.TTL}
 		for {
-			found, err := m.takeOverIfExpired(ctx, l, o, look)
+			found, err := m.takeOverIfExpired(ctx, l, look)
 			ended := err == nil && !found || ctx.Err() != nil
 			if ended && (m.unmarkWatched(user) || ctx.Err() != nil) {
 				return
@@ -166,16 +144,15 @@ func (m *Manager) watchVacancy(ctx context.Context, l *ledger.Ledger, look chan<
 		if h.Run == nil || h.Run.Vacant() {
 			wake(look)
 		}
-	})
+	}, func() {})
 }
 
 // takeOverIfExpired observes the run of a workspace until its lease is renewed
 // or it ends. If its holder is gone, or its lease is vacant, it takes the run
 // over and handles it in the background. It looks at the run when look is woken,
 // and from time to time. found reports whether there was a run.
-func (m *Manager) takeOverIfExpired(
-	ctx context.Context, l *ledger.Ledger, o *observation, look <-chan struct{},
-) (found bool, err error) {
+func (m *Manager) takeOverIfExpired(ctx context.Context, l *ledger.Ledger, look <-chan struct{}) (found bool, err error) {
+	o := m.observed.of(l.User())
 	for {
 		var h *ledger.Head
 		result := holderGone
@@ -184,7 +161,9 @@ func (m *Manager) takeOverIfExpired(
 			if h, err = l.ReadHead(ctx); err == nil && h.Run != nil && !isFree(h) {
 				result, err = o.look(ctx, h)
 			}
-			o.blind = o.blind || err != nil
+			if err != nil {
+				o.noteBlind()
+			}
 			return err
 		})
 		cancel()

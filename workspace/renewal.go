@@ -111,7 +111,7 @@ func (r *Run) watchLease() {
 			wake(r.lease.check)
 		}
 	}
-	r.m.watchHead(r.lease.held, r.ledger, seen)
+	r.m.watchHead(r.lease.held, r.ledger, seen, func() {})
 	r.m.pollHead(r.lease.held, r.ledger, r.lease.ttl/3, seen)
 }
 

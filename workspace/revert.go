@@ -84,16 +84,17 @@ func (m *Manager) contentAt(
 	return newLiveContent(l.User(), m.opts.Schema, doc, at)
 }
 
-// revertTo returns the effects of Manager.Revert, or none if they change
-// nothing.
-func (c *liveContent) revertTo(past *liveContent) ([]state.Effect, error) {
+// open returns a function that reports whether a field, key or entry of the memory
+// is no secret, in this content and in a past one. A field that the schema does
+// not have may be one.
+func (c *liveContent) open(past *liveContent) func(part, field string) bool {
 	open := map[string]bool{}
 	for _, f := range c.state.Fields() {
 		for _, name := range append(f.Was, f.Name) {
 			open[name] = !f.Secret
 		}
 	}
-	effects := c.doc.RevertFields(past.doc, func(part, field string) bool {
+	return func(part, field string) bool {
 		switch part {
 		case document.PartField:
 			return open[field]
@@ -103,8 +104,15 @@ func (c *liveContent) revertTo(past *liveContent) ([]state.Effect, error) {
 		case document.PartMemory:
 			return !c.storedMemory.secret(field) && !past.storedMemory.secret(field)
 		}
-		return part == document.PartSetting
-	})
+		return false
+	}
+}
+
+// revertTo returns the effects of Manager.Revert, or none if they change
+// nothing.
+func (c *liveContent) revertTo(past *liveContent) ([]state.Effect, error) {
+	open := c.open(past)
+	effects := c.doc.RevertFields(past.doc, func(part, field string) bool { return part == document.PartSetting || open(part, field) })
 	if len(effects) == 0 {
 		return nil, nil
 	}

@@ -10,8 +10,7 @@ import (
 )
 
 // Through outages, deaths and deployments, every message that is accepted ends
-// once, and nobody waits for longer than the outages and 1.5 TTL for each process
-// that died.
+// once, and nobody waits for longer than promised.
 func TestStorm(t *testing.T) {
 	length := min(10*time.Minute, time.Duration(effort.Runs(1))*time.Minute)
 	workspacetest.VirtualStorm(t, workspacetest.Storm{Length: length, TTL: 10 * time.Second, Users: 100},

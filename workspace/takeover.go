@@ -44,7 +44,7 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 	}
 	defer m.trackRun()()
 	next := l.NewLease()
-	if m.slots.try(next.ID) {
+	if m.slots.try(l.User(), next.ID) {
 		return m.takeOverWith(ctx, l, observed, next)
 	}
 	if !m.slots.markWaiting(l.User()) {
@@ -53,7 +53,7 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 	done := m.trackRun()
 	started := m.background(func() {
 		defer done()
-		err := m.slots.enter(m.accepting, next.ID)
+		err := m.slots.enter(m.accepting, l.User(), next.ID)
 		m.slots.unmarkWaiting(l.User()) // a run that waits from now on may not be seen below
 		if err == nil && m.takeOverLate(l, observed, next) != nil {
 			m.watchRun(l.User(), l)

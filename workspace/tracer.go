@@ -79,12 +79,13 @@ const (
 	opImport     OpKind = "import"
 	opSummary    OpKind = "summary"
 	opDeleteUser OpKind = "delete user"
+	opFork       OpKind = "fork"
 )
 
 // traced reports whether a Tracer is told of operations of the kind.
 func (k OpKind) traced() bool {
 	switch k {
-	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary, opDeleteUser:
+	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary, opDeleteUser, opFork:
 		return false
 	}
 	return true

@@ -19,7 +19,7 @@ func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 		// Between the workspace of a user and the threads come users whose names
 		// begin with that of the user.
 		var before []string
-		for u, err := range ledger.Heads(ctx, m.db, m.sealer, "", "") {
+		for u, err := range ledger.Heads(ctx, m.db, m.sealer, ledger.Range{}) {
 			if err != nil {
 				yield("", wrapError("list", "", err))
 				return

@@ -15,6 +15,7 @@ type View struct {
 	Workspace
 	Exists      bool      // whether the workspace was ever written, and was not deleted since
 	Version     uint64    // of the content
+	Chain       string    // the hash of all records up to it: see [Record]
 	Oldest      uint64    // the oldest version that ViewAt can show
 	LastActive  time.Time // when its content has last changed, or a message was last accepted
 	Run         *RunInfo
@@ -106,7 +107,7 @@ func (m *Manager) readView(ctx context.Context, userID string, version *uint64) 
 		if err != nil {
 			return err
 		}
-		*v = View{Workspace: c.Workspace, Exists: h.Exists(), Version: at.Version, Oldest: h.Oldest(), LastActive: h.Updated}
+		*v = View{Workspace: c.Workspace, Exists: h.Exists(), Version: at.Version, Chain: at.Chain, Oldest: h.Oldest(), LastActive: h.Updated}
 		v.state = c.storedState
 		if err := v.readNumbers(doc); err != nil {
 			return err

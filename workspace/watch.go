@@ -18,6 +18,12 @@ import (
 // yields only EventEnded, when it looks at the workspace, see Await, and with
 // Options.Live EventDelta. After EventEnded, no event is about that message.
 //
+// Watch of a user part, of which [Shared] returns the id, also yields an
+// EventSummary for each workspace of the user that changes: its UserID says which.
+// A program that shows a list of threads reads [Manager.Threads] after the first
+// event. What other processes do it finds within a second, and on a store that is
+// a store.Watcher at once, but what they do to the user's own workspace within five.
+//
 // A loop that is slow does not delay the run: it gets one EventSummary for the
 // events that it has missed, but no EventEnded of the last messages is missed.
 // Values are masked as in [Manager.Records]. An error ends the loop.
@@ -44,12 +50,22 @@ func (m *Manager) watch(ctx context.Context, userID string, yield func(Event) bo
 		return err
 	}
 	w.noteTold(h)
+	if ledger.IsShared(userID) {
+		if err := w.feed.lookAtThreads(ctx); err != nil {
+			return err
+		}
+	}
 	var order, dropped uint64
 	for i := (item{Event: Event{Kind: EventSummary}, head: h}); ; {
-		if i.head != nil {
+		switch {
+		case i.thread != "":
+			i.Summary = newSummary(i.thread, i.head)
+		case i.head != nil:
 			h = i.head
+			fallthrough
+		default:
+			i.Summary = newSummary(userID, h)
 		}
-		i.Summary = newSummary(userID, h)
 		order += 1 + i.dropped - dropped
 		i.Order, dropped = order, i.dropped
 		if i.stored {

@@ -10,8 +10,7 @@ import (
 )
 
 // Through outages, deaths and deployments, every message that is accepted ends
-// once on every store, and nobody waits for longer than the outages and 1.5 TTL for
-// each process that died.
+// once on every store, and nobody waits for longer than promised.
 func TestStorm(t *testing.T) {
 	storm := workspacetest.Storm{
 		Length: min(10*time.Minute, time.Duration(effort.Runs(4))*time.Second), TTL: time.Second, Users: min(100, effort.Runs(10)),

@@ -343,7 +343,7 @@ func (a *actor) commit() {
 	now := a.process.ledger.now()
 	var to Position
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		to, err = l.Commit(ctx, r.holder(), Change{effects, c.purge, now}, nil)
+		to, err = l.Commit(ctx, r.holder(), Change{Effects: effects, Purge: c.purge, Time: now}, nil)
 		return err
 	})
 	if err != nil {
@@ -367,7 +367,7 @@ func (a *actor) finish() {
 		c.edits = a.edits(r.text, r.runID)
 	}
 	doc := r.doc.Clone()
-	change := Change{effectsOf(r.text, c.edits), c.purge, a.process.ledger.now()}
+	change := Change{Effects: effectsOf(r.text, c.edits), Purge: c.purge, Time: a.process.ledger.now()}
 	a.changed(doc, change, r.messageID())
 	if a.x.chance(0.5) {
 		n := a.x.rng.IntN(3)
@@ -556,7 +556,7 @@ func (a *actor) update() {
 		return
 	}
 	c := &call{kind: "update", at: at, edits: a.edits(t, ""), purge: a.x.chance(0.1)}
-	change := Change{effectsOf(t, c.edits), c.purge, a.process.ledger.now()}
+	change := Change{Effects: effectsOf(t, c.edits), Purge: c.purge, Time: a.process.ledger.now()}
 	a.changed(doc, change, "")
 	err = a.do(c, func(ctx context.Context, l *Ledger) (err error) {
 		h, err = l.Update(ctx, []string{KindUpdate, KindRevert}[at.Version%2], at, change)

@@ -59,6 +59,9 @@ type Head struct {
 	Closed   bool `json:"closed,omitempty"`
 	Sweeping bool `json:"sweeping,omitempty"`
 
+	// Title is what the program calls the conversation.
+	Title string `json:"title,omitempty"`
+
 	keyID string // of the key with which it is sealed, or ""
 }
 

@@ -73,6 +73,7 @@ func (h *Head) appendJSON(b []byte) []byte {
 	if h.Sweeping {
 		b = append(jsontext.AppendName(b, "sweeping"), "true"...)
 	}
+	b = appendOptional(b, "title", h.Title)
 	return append(b, '}')
 }
 

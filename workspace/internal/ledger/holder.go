@@ -18,6 +18,8 @@ type Change struct {
 	Purge   bool // a secret is replaced or deleted
 	// Time is that of the record. The messages that it stores have it too.
 	Time time.Time
+	// Title is that of the conversation from now on, or "" if it stays.
+	Title string
 }
 
 // Renew renews the lease of one run, for a holder that has just got it or that
@@ -49,7 +51,7 @@ func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql
 		if err := t.addRecord(t.runRecord(KindStep, c.Time, c.Effects)); err != nil {
 			return err
 		}
-		t.markPurge(c.Purge)
+		t.noteChange(c)
 		to = t.Position()
 		return nil
 	})
@@ -74,7 +76,7 @@ func (l *Ledger) Finish(
 		if err := t.endMessage(r); err != nil {
 			return err
 		}
-		t.markPurge(c.Purge)
+		t.noteChange(c)
 		to = t.Position()
 		return t.beginNextRun(next)
 	})

@@ -27,7 +27,7 @@ func (l *Ledger) Update(ctx context.Context, kind string, at Position, c Change)
 		if err := t.addRecord(Record{Kind: kind, Time: c.Time, Effects: c.Effects}); err != nil {
 			return err
 		}
-		t.markPurge(c.Purge)
+		t.noteChange(c)
 		return nil
 	})
 }
@@ -181,7 +181,7 @@ func (t *transition) empty(ids []string, outcomes []Outcome) error {
 	t.Chain = hash([]byte(t.Chain), []byte("reset"))
 	t.Records.First, t.Records.Next = t.Version, t.Version
 	t.Snapshot = &snapshot{Position: t.Position()}
-	t.Ended = ""
+	t.Ended, t.Title = "", ""
 	return t.setOutcomes(outcomes)
 }
 

@@ -13,6 +13,7 @@ type Copy struct {
 	Messages    []Message // those that wait, with their bodies, the next first
 	DeadLetters []DeadLetter
 	Outcomes    []Outcome
+	Title       string
 }
 
 // Copy returns a copy of the workspace as if the run that is under way had not
@@ -102,6 +103,7 @@ func (l *Ledger) Import(ctx context.Context, c Copy, lease Lease) (*Head, error)
 		if err := t.setDeadLetters(dead); err != nil {
 			return err
 		}
+		t.Title = c.Title
 		if len(c.Outcomes) > 0 {
 			if err := t.setOutcomes(c.Outcomes); err != nil {
 				return err

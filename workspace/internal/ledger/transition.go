@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -283,6 +284,12 @@ func (t *transition) markPurge(purge bool) {
 	if purge {
 		t.Purge = t.Version
 	}
+}
+
+// noteChange notes what a change whose record was added last says besides.
+func (t *transition) noteChange(c Change) {
+	t.markPurge(c.Purge)
+	t.Title = cmp.Or(c.Title, t.Title)
 }
 
 // dropRecords drops the records up to a version.

@@ -34,12 +34,19 @@ type UserHead struct {
 	Err  error
 }
 
-// Heads yields the heads of the workspaces whose ids begin with a text and come
-// after an id, in the order of the keys. It leaves out workspaces that were
-// deleted. It ends with the first error of the store.
-func Heads(ctx context.Context, db store.Store, s *Sealer, prefix, after string) iter.Seq2[UserHead, error] {
+// Range says of which workspaces Heads yields the heads: those whose ids begin
+// with Prefix and come after an id, without those that were deleted unless Deleted
+// is set.
+type Range struct {
+	Prefix, After string
+	Deleted       bool
+}
+
+// Heads yields heads in the order of the keys. It ends with the first error of the
+// store.
+func Heads(ctx context.Context, db store.Store, s *Sealer, r Range) iter.Seq2[UserHead, error] {
 	return func(yield func(UserHead, error) bool) {
-		for e, err := range listHeads(ctx, db, prefix, after, true) {
+		for e, err := range listHeads(ctx, db, r.Prefix, r.After, true) {
 			var u UserHead
 			if err == nil {
 				u.User, err = userOf(e.Key)
@@ -49,7 +56,7 @@ func Heads(ctx context.Context, db store.Store, s *Sealer, prefix, after string)
 				return
 			}
 			u.Head, u.Err = s.openHead(u.User, e.Key, e.Value)
-			if u.Head != nil && !u.Head.Deleted.IsZero() {
+			if u.Head != nil && !u.Head.Deleted.IsZero() && !r.Deleted {
 				continue
 			}
 			if !yield(u, nil) {
@@ -78,15 +85,21 @@ func userOf(headKey string) (string, error) {
 // WasDeleted reports whether a workspace was deleted at a time or before, and
 // its head is still in the store.
 func WasDeleted(ctx context.Context, db store.Store, s *Sealer, user string, before time.Time) (bool, error) {
-	entries, err := db.Get(ctx, headPrefix+EncodeUser(user))
-	if err != nil || entries[0].Revision == "" {
+	u, err := ReadHead(ctx, db, s, user)
+	if err != nil || u.Head == nil { // others report that it cannot be decoded
 		return false, err
 	}
-	h, err := s.openHead(user, entries[0].Key, entries[0].Value)
-	if err != nil { // others report it
-		return false, nil
+	return u.Head.expired(before), nil
+}
+
+// ReadHead returns the head of a workspace. If it does not exist, Head and Err
+// are nil.
+func ReadHead(ctx context.Context, db store.Store, s *Sealer, id string) (UserHead, error) {
+	heads, err := readHeads(ctx, db, s, []string{headPrefix + EncodeUser(id)})
+	if err != nil || len(heads) == 0 {
+		return UserHead{User: id}, err
 	}
-	return h.expired(before), nil
+	return heads[0], nil
 }
 
 // Heads yields the heads of the workspaces in the list, some at a time, in the

@@ -1,0 +1,128 @@
+package aguistate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
+)
+
+// input is what a client asks for: a RunAgentInput. What the server does not take
+// from a client is not read.
+type input struct {
+	ThreadID        string          `json:"threadId"`
+	RunID           string          `json:"runId"`
+	ProtocolVersion string          `json:"protocolVersion"`
+	State           json.RawMessage `json:"state"`
+	Messages        []message       `json:"messages"`
+	Tools           []clientTool    `json:"tools"`
+	Resume          []resumption    `json:"resume"`
+}
+
+// clientTool is a tool that the page has.
+type clientTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"` // a JSON Schema
+}
+
+// resumption is the answer to an interrupt.
+type resumption struct {
+	InterruptID string          `json:"interruptId"`
+	Status      string          `json:"status"`
+	Payload     json.RawMessage `json:"payload"`
+}
+
+// maxID is the longest id of a message, a thread and a run, in bytes.
+const maxID = 256
+
+// readInput reads the body of a request.
+func readInput(w http.ResponseWriter, r *http.Request, limit int64) (*input, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		return nil, err
+	}
+	in := &input{}
+	if err := json.Unmarshal(data, in); err != nil {
+		return nil, invalid("the body is no RunAgentInput: %v", err)
+	}
+	if in.RunID == "" {
+		return nil, invalid("the body is no RunAgentInput: it has no runId")
+	}
+	ids := []string{in.ThreadID, in.RunID}
+	for i := range in.Messages {
+		m := &in.Messages[i]
+		ids = append(ids, m.ID)
+		if err := m.normalize(); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range ids {
+		if len(id) > maxID {
+			return nil, invalid("an id is longer than %d bytes", maxID)
+		}
+	}
+	return in, nil
+}
+
+// isNew reports whether the client knows version 1 of the protocol.
+func (in *input) isNew() bool {
+	return in.ProtocolVersion != "" && !strings.HasPrefix(in.ProtocolVersion, "0.")
+}
+
+// wantsAnswer reports whether a client without a new message of the user waits for
+// the end of a run: it has decided, or its tools have answered.
+func (in *input) wantsAnswer() bool {
+	return len(in.Resume) > 0 || len(in.Messages) > 0 && in.Messages[len(in.Messages)-1].Role == "tool"
+}
+
+// normalize gives a message of a client the form that those of views have.
+func (m *message) normalize() error {
+	if m.ID == "" {
+		return invalid("a message has no id")
+	}
+	if m.Role == "user" && m.hasParts() {
+		said, err := m.userMessage()
+		if err != nil {
+			return err
+		}
+		m.Content, _ = contentOf(said.(state.TextMessage), func(s string) string { return s })
+	} else if len(m.Content) > 0 && !m.hasParts() {
+		m.Content = quote(m.text())
+	}
+	return nil
+}
+
+// added returns the messages of the user at the end that a view does not know. All
+// others are the server's, or were sent before.
+func (in *input) added(v *workspace.View, c *conversation) []message {
+	n := len(in.Messages)
+	for n > 0 {
+		m := &in.Messages[n-1]
+		isInstruction := m.Role == "system" || m.Role == "developer"
+		if !isInstruction && (m.Role != "user" || c.has(m.ID) || ended(v, m.ID)) {
+			break
+		}
+		n--
+	}
+	return slices.DeleteFunc(slices.Clone(in.Messages[n:]), func(m message) bool { return m.Role != "user" })
+}
+
+// ended reports whether a view knows that the handling of a message has ended.
+func ended(v *workspace.View, id string) bool {
+	return slices.ContainsFunc(v.Ended, func(e workspace.EndedMessage) bool { return e.ID == id }) ||
+		slices.ContainsFunc(v.DeadLetters, func(d workspace.DeadLetter) bool { return d.Message.ID == id })
+}
+
+// ErrInvalid is the error of a request that no client of the protocol sends.
+var ErrInvalid = errors.New("aguistate: invalid request")
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+}

@@ -1,0 +1,285 @@
+package aguistate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/workspace"
+)
+
+// message is a message as a client has it.
+type message struct {
+	ID         string          `json:"id"`
+	Role       string          `json:"role"`
+	Name       string          `json:"name,omitempty"`
+	Content    json.RawMessage `json:"content,omitempty"` // a string or a list of parts
+	ToolCalls  []toolCall      `json:"toolCalls,omitempty"`
+	ToolCallID string          `json:"toolCallId,omitempty"`
+
+	Error string `json:"error,omitempty"` // of a tool of the client
+
+	reasoning string // that was stored with it, which no snapshot has
+	agent     string // that has said it
+}
+
+type toolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // function
+	Function functionCall `json:"function"`
+}
+
+type functionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// equal reports whether a client shows both alike. An assistant that says nothing
+// and calls tools may have an empty text or none.
+func (m *message) equal(o *message) bool {
+	return m.ID == o.ID && m.Role == o.Role && m.Name == o.Name && m.ToolCallID == o.ToolCallID &&
+		slices.Equal(m.ToolCalls, o.ToolCalls) &&
+		(bytes.Equal(m.Content, o.Content) || len(m.ToolCalls) > 0 && m.text() == "" && o.text() == "")
+}
+
+// text returns the content if it is a string.
+func (m *message) text() string {
+	var text string
+	_ = json.Unmarshal(m.Content, &text) // else it has parts
+	return text
+}
+
+func (m *message) hasParts() bool { return len(m.Content) > 0 && m.Content[0] == '[' }
+
+// part is a part of a message of a user.
+type part struct {
+	Type   string  `json:"type"`
+	Text   string  `json:"text,omitempty"`
+	Source *source `json:"source,omitempty"`
+
+	// Of version 0.0: type "binary".
+	MimeType string `json:"mimeType,omitempty"`
+	URL      string `json:"url,omitempty"`
+	Data     string `json:"data,omitempty"`
+}
+
+type source struct {
+	Type     string `json:"type"` // data or url
+	Value    string `json:"value"`
+	MimeType string `json:"mimeType,omitempty"`
+}
+
+// image is a picture in the words of OpenAI, which package provider translates.
+type image struct {
+	Type string `json:"type"`
+	URL  struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+}
+
+// userMessage returns what a user says as a message of a State.
+func (m *message) userMessage() (state.Message, error) {
+	if !m.hasParts() {
+		return state.UserText(m.text()), nil
+	}
+	var parts []part
+	if err := json.Unmarshal(m.Content, &parts); err != nil {
+		return nil, invalid("message %q: %v", m.ID, err)
+	}
+	var out []state.JSON
+	for _, p := range parts {
+		if p.Type == "binary" && strings.HasPrefix(p.MimeType, "image/") {
+			p.Type, p.Source = "image", &source{"data", p.Data, p.MimeType}
+			if p.URL != "" {
+				p.Source = &source{"url", p.URL, p.MimeType}
+			}
+		}
+		var v any
+		switch {
+		case p.Type == "text":
+			v = part{Type: "text", Text: p.Text}
+		case p.Type == "image" && p.Source != nil && p.Source.Type == "url":
+			v = newImage(p.Source.Value)
+		case p.Type == "image" && p.Source != nil && p.Source.Type == "data":
+			v = newImage("data:" + p.Source.MimeType + ";base64," + p.Source.Value)
+		default:
+			return nil, invalid("message %q has a part of type %q: only texts and images can be sent", m.ID, p.Type)
+		}
+		text, err := state.JSONOf(v)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, text)
+	}
+	return state.Parts("user", out...)
+}
+
+func newImage(url string) image {
+	i := image{Type: "image_url"}
+	i.URL.URL = url
+	return i
+}
+
+// contentOf returns the content of a text message for a client, and what the
+// model has thought. Parts that the protocol has no words for are left out.
+func contentOf(m state.TextMessage, redact func(string) string) (content json.RawMessage, reasoning string) {
+	if raw, ok := m.Extra("reasoning_content"); ok {
+		_ = json.Unmarshal([]byte(raw), &reasoning)
+	}
+	var parts []struct {
+		Type, Text, Thinking string
+		ImageURL             struct{ URL string } `json:"image_url"`
+	}
+	if json.Unmarshal([]byte(m.Content()), &parts) != nil {
+		return quote(redact(m.Text())), redact(reasoning)
+	}
+	shown := []part{}
+	for _, p := range parts {
+		mime, data, isData := strings.Cut(strings.TrimPrefix(p.ImageURL.URL, "data:"), ";base64,")
+		switch {
+		case p.Type == "text":
+			shown = append(shown, part{Type: "text", Text: redact(p.Text)})
+		case p.Type == "thinking":
+			reasoning += p.Thinking
+		case p.Type == "image_url" && isData:
+			shown = append(shown, part{Type: "image", Source: &source{"data", data, mime}})
+		case p.Type == "image_url":
+			shown = append(shown, part{Type: "image", Source: &source{"url", redact(p.ImageURL.URL), ""}})
+		}
+	}
+	if m.Role() != "user" || !slices.ContainsFunc(shown, func(p part) bool { return p.Type == "image" }) {
+		return quote(redact(m.Text())), redact(reasoning)
+	}
+	return encode(shown), redact(reasoning)
+}
+
+// conversation is what a client is shown of a view.
+type conversation struct {
+	messages []message
+	waiting  []waitingCall
+	last     int // the highest number of a message
+}
+
+// waitingCall is a suspended call with its id here.
+type waitingCall struct {
+	id string
+	workspace.Suspended
+}
+
+// messageID returns the id of a message by its number, and callID that of a call.
+// Those of providers are not unique.
+func messageID(number int) string     { return fmt.Sprintf("msg-%d", number) }
+func callID(number, index int) string { return fmt.Sprintf("call-%d-%d", number, index) }
+
+// callNumber returns the number of the message that makes a call, or 0.
+func callNumber(id string) int {
+	var number, index int
+	if n, err := fmt.Sscanf(id, "call-%d-%d", &number, &index); n < 2 || err != nil || callID(number, index) != id {
+		return 0
+	}
+	return number
+}
+
+// newConversation translates the messages of a view. Those that wait are at the
+// end.
+func newConversation(v *workspace.View) *conversation {
+	c := &conversation{}
+	agents := map[state.JSON]string{} // by messages
+	for _, r := range v.State().History().All() {
+		for _, m := range r.Output {
+			agents[m.Raw()] = r.Agent
+		}
+	}
+	open := map[string][]string{} // the ids of open calls by their keys
+	begun := map[string]bool{}    // the messages of users that are in the conversation
+	for m := range v.Messages(0, -1) {
+		out := message{ID: messageID(m.Number), agent: agents[m.Message.Raw()]}
+		c.last = max(c.last, m.Number)
+		switch msg := m.Message.(type) {
+		case state.TextMessage:
+			out.Role, out.Name = roleOf(msg.Role())
+			out.Content, out.reasoning = contentOf(msg, v.Redact)
+			if out.Role == "user" && m.Run != "" && !begun[m.Run] {
+				out.ID, begun[m.Run] = v.Redact(m.Run), true
+			}
+		case state.ToolCallMessage:
+			out.Role = "assistant"
+			for i, call := range msg.Calls() {
+				id := callID(m.Number, i)
+				open[runctx.Key(call)] = append(open[runctx.Key(call)], id)
+				out.ToolCalls = append(out.ToolCalls, toolCall{id, "function", functionCall{v.Redact(call.Name), argumentsOf(call, v.Redact)}})
+			}
+		case state.ToolResultMessage:
+			out.Role, out.Content = "tool", quote(v.Redact(msg.Text()))
+			key := runctx.Key(msg.Call())
+			if len(open[key]) == 0 {
+				continue // its call is no longer in the conversation
+			}
+			out.ToolCallID, open[key] = open[key][0], open[key][1:]
+		default:
+			continue
+		}
+		c.messages = append(c.messages, out)
+	}
+	for _, s := range v.Suspended() {
+		key := runctx.Key(s.ToolCall)
+		if len(open[key]) > 0 {
+			c.waiting = append(c.waiting, waitingCall{open[key][0], s})
+			open[key] = open[key][1:]
+		}
+	}
+	for _, m := range pending(v) {
+		if msg, ok := m.Content.(state.TextMessage); ok && !begun[m.ID] {
+			content, _ := contentOf(msg, v.Redact)
+			c.messages = append(c.messages, message{ID: v.Redact(m.ID), Role: "user", Content: content})
+		}
+	}
+	return c
+}
+
+func (c *conversation) has(id string) bool {
+	return slices.ContainsFunc(c.messages, func(m message) bool { return m.ID == id })
+}
+
+// pending returns the messages whose handling has not ended, the next one first.
+func pending(v *workspace.View) []workspace.Message {
+	var list []workspace.Message
+	if v.Run != nil && v.Run.Message.ID != "" {
+		list = append(list, v.Run.Message)
+	}
+	return append(list, v.Queue...)
+}
+
+func argumentsOf(c state.ToolCall, redact func(string) string) string {
+	switch arguments := redact(string(c.Input)); {
+	case c.Input == "":
+		return "{}"
+	case json.Valid([]byte(arguments)):
+		return arguments
+	default: // a secret is a piece of JSON
+		return `"[SECRET]"`
+	}
+}
+
+// roleOf returns the role of a message for a client. Those of other agents are
+// names.
+func roleOf(role string) (out, name string) {
+	switch role {
+	case "user", "system", "developer", "assistant":
+		return role, ""
+	}
+	return "assistant", role
+}
+
+// encode returns the JSON of a value whose type has one.
+func encode(v any) json.RawMessage {
+	data, _ := jsontext.Marshal(v)
+	return data
+}
+
+func quote(text string) json.RawMessage { return encode(text) }

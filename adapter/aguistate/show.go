@@ -1,0 +1,107 @@
+package aguistate
+
+import (
+	"slices"
+)
+
+// show brings the client to the view that was read last: first to its messages, so
+// that a client that has a version of the state has the messages of that version.
+func (s *stream) show(snapshot bool) {
+	s.storedText()
+	s.showMessages(snapshot)
+	s.showState()
+}
+
+// showMessages tells the messages that the client does not have, or sends all of
+// them if it has others, or has them in another order.
+func (s *stream) showMessages(snapshot bool) {
+	want := s.conv.messages
+	var added []*message
+	shown := s.withoutLive(s.have)
+	for i := range want {
+		if m := &want[i]; !s.shows(m.ID) {
+			added = append(added, m)
+			shown = place(shown, *m)
+			snapshot = snapshot || m.hasParts()
+		}
+	}
+	if snapshot || !slices.EqualFunc(shown, want, func(a, b message) bool { return a.equal(&b) }) {
+		s.resetMessages(want)
+		return
+	}
+	for _, m := range added {
+		s.tellMessage(m)
+		s.have = place(s.have, *m)
+	}
+}
+
+// withoutLive returns messages without the one whose text is open.
+func (s *stream) withoutLive(list []message) []message {
+	return slices.DeleteFunc(slices.Clone(list), func(m message) bool {
+		return m.ID == s.live.id || m.Role == "reasoning" || m.Role == "activity" // are the client's own
+	})
+}
+
+// place puts a message where a client puts it that is told of it: a result behind
+// its call and the results of others, and all else at the end.
+func place(list []message, m message) []message {
+	i := slices.IndexFunc(list, func(o message) bool {
+		return m.Role == "tool" && slices.ContainsFunc(o.ToolCalls, func(c toolCall) bool { return c.ID == m.ToolCallID })
+	})
+	if i < 0 {
+		return append(list, m)
+	}
+	for i++; i < len(list) && list[i].Role == "tool"; i++ {
+	}
+	return slices.Insert(list, i, m)
+}
+
+// resetMessages makes the client show just these messages. A client leaves a
+// message that it has at its place, and adds others at the end: if that is another
+// order, it has to forget all of them first.
+func (s *stream) resetMessages(want []message) {
+	s.endText()
+	order := s.withoutLive(s.have)
+	order = slices.DeleteFunc(order, func(m message) bool {
+		return !slices.ContainsFunc(want, func(w message) bool { return w.ID == m.ID })
+	})
+	if len(order) > len(want) || !slices.EqualFunc(order, want[:len(order)], func(a, b message) bool { return a.ID == b.ID }) {
+		s.out.send(event{Type: messagesSnapshot, Messages: []message{}})
+	}
+	s.have = slices.Clone(want)
+	s.out.send(event{Type: messagesSnapshot, Messages: append([]message{}, want...)})
+}
+
+// tellMessage sends a message as if it was streamed.
+func (s *stream) tellMessage(m *message) {
+	if m.agent != "" {
+		s.out.send(event{Type: stepStarted, StepName: m.agent})
+	}
+	if m.reasoning != "" {
+		id := m.ID + "-reasoning"
+		s.out.send(event{Type: reasoningStart, MessageID: id})
+		s.out.send(event{Type: reasoningOpen, MessageID: id, Role: "reasoning"})
+		s.out.send(event{Type: reasoningContent, MessageID: id, Delta: m.reasoning})
+		s.out.send(event{Type: reasoningClose, MessageID: id})
+		s.out.send(event{Type: reasoningEnd, MessageID: id})
+	}
+	switch {
+	case m.Role == "tool":
+		s.out.send(event{Type: callResult, MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.text(), Role: "tool"})
+	case len(m.ToolCalls) > 0:
+		for _, c := range m.ToolCalls {
+			s.out.send(event{Type: callStart, ToolCallID: c.ID, ToolCallName: c.Function.Name, ParentMessageID: m.ID})
+			s.out.send(event{Type: callArgs, ToolCallID: c.ID, Delta: c.Function.Arguments})
+			s.out.send(event{Type: callEnd, ToolCallID: c.ID})
+		}
+	default:
+		s.out.send(event{Type: textStart, MessageID: m.ID, Role: m.Role, Name: m.Name})
+		if text := m.text(); text != "" {
+			s.out.send(event{Type: textContent, MessageID: m.ID, Delta: text})
+		}
+		s.out.send(event{Type: textEnd, MessageID: m.ID})
+	}
+	if m.agent != "" {
+		s.out.send(event{Type: stepFinished, StepName: m.agent})
+	}
+}

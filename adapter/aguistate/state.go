@@ -1,0 +1,122 @@
+package aguistate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
+)
+
+// versionKey is the member of the state that says which version it is.
+const versionKey = "$version"
+
+// versionOf names the version of a view. It differs from that of a workspace of
+// the same user that was deleted.
+func versionOf(v *workspace.View) string { return fmt.Sprintf("%d-%.16s", v.Version, v.Chain) }
+
+// fieldsOf returns the JSON of the fields that an agent may read, without secrets,
+// references and the conversation.
+func fieldsOf(v *workspace.View, agent string) map[string]string {
+	st := v.State()
+	if agent != "" {
+		st = st.As(agent)
+	}
+	fields := map[string]string{versionKey: string(quote(versionOf(v)))}
+	for _, info := range st.Fields() {
+		if !info.Set || info.Secret || info.Reference || info.Name == state.Messages.Name {
+			continue
+		}
+		value, ok := st.KV().JSON(info.Name)
+		if !ok {
+			continue
+		}
+		text := v.Redact(string(value))
+		if !json.Valid([]byte(text)) { // a secret is a piece of JSON
+			text = `"[SECRET]"`
+		}
+		fields[info.Name] = text
+	}
+	return fields
+}
+
+// showState sends what has changed in the state, or all of it to a client of which
+// that is not known.
+func (s *stream) showState() {
+	fields := fieldsOf(s.view, s.handler.opts.Agent)
+	if fields[versionKey] == string(quote(s.base)) {
+		for _, info := range s.view.State().Fields() {
+			switch value, edited := s.overlay[info.Name]; {
+			case !edited || info.Secret:
+			case value == "null":
+				delete(fields, info.Name)
+			default:
+				fields[info.Name] = string(value)
+			}
+		}
+	}
+	if s.fields == nil {
+		s.out.send(event{Type: stateSnapshot, Snapshot: objectOf(fields)})
+	} else if patch := patchOf(s.fields, fields); len(patch) > 0 {
+		s.out.send(event{Type: stateDelta, Delta: patch})
+	}
+	s.fields = fields
+}
+
+func objectOf(fields map[string]string) json.RawMessage {
+	buf := bytes.NewBufferString("{")
+	for i, name := range slices.Sorted(maps.Keys(fields)) {
+		if i > 0 {
+			buf.WriteByte(',')
+		}
+		buf.Write(quote(name))
+		buf.WriteByte(':')
+		buf.WriteString(fields[name])
+	}
+	buf.WriteByte('}')
+	return buf.Bytes()
+}
+
+// patchOf returns the operations that turn one state into another. The version is
+// the last of them.
+func patchOf(from, to map[string]string) (patch []operation) {
+	names := slices.Sorted(maps.Keys(to))
+	names = append(slices.DeleteFunc(names, func(name string) bool { return name == versionKey }), versionKey)
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		if _, stays := to[name]; !stays {
+			patch = append(patch, operation{Op: "remove", Path: pointer(name)})
+		}
+	}
+	for _, name := range names {
+		was, present := from[name]
+		if added, ok := appended(was, to[name]); ok && present {
+			for _, element := range added {
+				patch = append(patch, operation{"add", pointer(name) + "/-", element})
+			}
+		} else if was != to[name] {
+			patch = append(patch, operation{"add", pointer(name), json.RawMessage(to[name])}) // replaces as well
+		}
+	}
+	return patch
+}
+
+// appended returns the elements that a list has more at its end than another one.
+func appended(was, now string) (elements []json.RawMessage, ok bool) {
+	if !strings.HasPrefix(was, "[") || len(now) < len(was) {
+		return nil, false
+	}
+	rest, ok := strings.CutPrefix(now, was[:len(was)-1])
+	if !ok || was != "[]" && rest[0] != ',' {
+		return nil, false
+	}
+	err := json.Unmarshal([]byte("["+strings.TrimPrefix(rest, ",")), &elements)
+	return elements, err == nil
+}
+
+func pointer(name string) string {
+	return "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}

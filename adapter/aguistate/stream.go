@@ -1,0 +1,275 @@
+package aguistate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace"
+)
+
+// stream answers one request. It shows the client what is committed, and the text
+// that a model is streaming.
+type stream struct {
+	handler *Handler
+	ctx     context.Context
+	in      *input
+	thread  string // the id of the workspace
+	out     *writer
+
+	target string // the message that the request waits for, or "" if it follows the thread
+	once   bool   // it does not follow longer than what is under way
+	last   string // the message whose handling has ended last, of the run that is open
+	runs   int    // that were begun
+	isOpen bool   // the last of them has not ended
+
+	view   *workspace.View
+	conv   *conversation
+	head   head
+	have   []message         // what the client shows
+	fields map[string]string // the state that it has, or nil if that is not known
+	// overlay has what the client has changed, as long as its message waits and the
+	// state has the version base.
+	overlay map[string]state.JSON
+	base    string
+	live    liveText
+}
+
+// head is what tells that a view is outdated.
+type head struct {
+	version           uint64
+	run               string
+	queued, suspended int
+}
+
+func headOf(s *workspace.Summary) head {
+	h := head{version: s.Version, queued: s.Queued, suspended: s.Suspended}
+	if s.Run != nil {
+		h.run = s.Run.ID
+	}
+	return h
+}
+
+const aliveInterval = 15 * time.Second
+
+// serve answers the request. What it follows it follows from before the moment at
+// which a message is handed over.
+func (s *stream) serve() {
+	events := make(chan workspace.Event)
+	failed := make(chan error, 1)
+	go func() { // ends with ctx
+		for e, err := range s.handler.m.Watch(s.ctx, s.thread) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case events <- e:
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	}()
+	select {
+	case e := <-events: // from here on, nothing is missed
+		s.head = headOf(&e.Summary)
+	case err := <-failed:
+		s.fail(err)
+		return
+	case <-s.ctx.Done():
+		return
+	}
+	tick := time.NewTicker(aliveInterval)
+	defer tick.Stop()
+	for more := s.begin(); more && s.out.flush() == nil; {
+		select {
+		case e := <-events:
+			more = s.on(e)
+		case <-tick.C:
+			more = s.out.alive() == nil
+		case err := <-failed:
+			s.fail(err)
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+	_ = s.out.flush()
+}
+
+// begin hands over what the request brings, and shows what there is. It reports
+// false if the stream has ended.
+func (s *stream) begin() (more bool) {
+	if !s.read() {
+		return false
+	}
+	added := s.in.added(s.view, s.conv)
+	s.conv.messages = append(s.conv.messages, added...) // as they will be
+	fields := s.edits()
+	s.base, s.overlay = versionOf(s.view), fields
+	s.openRun()
+	s.show(len(added) == 0)
+	_ = s.out.flush()
+	if err := s.handOver(added, fields); err != nil {
+		if s.overlay = nil; s.read() {
+			s.show(false) // takes back what was not accepted
+		}
+		return s.fail(err)
+	}
+	s.once = s.target == "" && s.in.wantsAnswer()
+	return s.refresh()
+}
+
+// read reads the workspace. It reports false if it cannot be read.
+func (s *stream) read() bool {
+	v, err := s.handler.m.View(s.ctx, s.thread)
+	if err != nil {
+		return s.fail(err)
+	}
+	s.view, s.conv = v, newConversation(v)
+	return true
+}
+
+// on tells the client of an event.
+func (s *stream) on(e workspace.Event) (more bool) {
+	switch before := s.head; e.Kind {
+	case workspace.EventDelta:
+		s.openRun()
+		s.tellText(&e)
+		return true
+	case workspace.EventEnded:
+		s.last = e.MessageID
+	default:
+		if s.head = headOf(&e.Summary); s.head == before {
+			return true
+		}
+	}
+	return s.refresh()
+}
+
+// refresh shows what has changed.
+func (s *stream) refresh() (more bool) {
+	if !s.read() {
+		return false
+	}
+	if !slices.ContainsFunc(pending(s.view), func(m workspace.Message) bool { return m.ID == s.target }) {
+		s.overlay = nil
+	}
+	s.openRun()
+	s.show(false)
+	return s.settle()
+}
+
+// settle ends the run if there is nothing left to wait for. A stream that follows
+// the thread goes on.
+func (s *stream) settle() (more bool) {
+	id := s.target
+	if id == "" {
+		id = s.last
+	}
+	waits := slices.ContainsFunc(pending(s.view), func(m workspace.Message) bool { return m.ID == id || s.target == "" })
+	if waits || s.target == "" && s.view.Run != nil {
+		return true
+	}
+	switch as, reason := endingOf(s.view, id); as {
+	case workspace.EndingFinished:
+		s.finish(false)
+	case workspace.EndingCancelled, workspace.EndingInterrupted, workspace.EndingRolledBack, workspace.EndingReset, workspace.EndingDiscarded:
+		s.finish(true)
+	default:
+		return s.tellError(string(as), reason)
+	}
+	s.last = ""
+	return s.target == "" && !s.once
+}
+
+// endingOf returns how the handling of a message has ended.
+func endingOf(v *workspace.View, id string) (as workspace.Ending, reason string) {
+	for _, d := range v.DeadLetters {
+		if d.Message.ID == id {
+			return workspace.EndingFailed, d.Reason
+		}
+	}
+	for _, e := range v.Ended {
+		if e.ID == id {
+			return e.As, e.Reason
+		}
+	}
+	return workspace.EndingFinished, "" // or many others have ended since
+}
+
+// openRun begins a run, unless one is open, with a snapshot of the state.
+func (s *stream) openRun() {
+	if s.isOpen {
+		return
+	}
+	s.runs++
+	e := event{Type: runStarted, ThreadID: s.in.ThreadID, RunID: s.runID()}
+	if s.in.isNew() {
+		e.ProtocolVersion = "1.0"
+	}
+	s.out.send(e)
+	s.isOpen, s.fields = true, nil
+	if s.view != nil {
+		s.showState()
+	}
+}
+
+// runID returns the id of the run that was begun last. Only the first one is asked
+// for.
+func (s *stream) runID() string {
+	if s.runs < 2 {
+		return s.in.RunID
+	}
+	return fmt.Sprintf("%s-%d", s.in.RunID, s.runs)
+}
+
+// finish ends the run.
+func (s *stream) finish(cancelled bool) {
+	e := event{Type: runFinished, ThreadID: s.in.ThreadID, RunID: s.runID(), Outcome: s.waits()}
+	s.endText()
+	switch {
+	case e.Outcome != nil && e.Outcome.Interrupts != nil: // the protocol demands both snapshots
+		s.resetMessages(s.conv.messages)
+		s.fields = nil
+		s.showState()
+	case cancelled && s.in.isNew():
+		e.Outcome = &outcome{Type: "cancelled"}
+	}
+	s.out.send(e)
+	s.isOpen = false
+}
+
+// fail ends the stream with an error, without secrets.
+func (s *stream) fail(err error) (more bool) {
+	if s.ctx.Err() != nil {
+		return false
+	}
+	var of *workspace.Error
+	text := err.Error()
+	if errors.As(err, &of) {
+		text = of.Err.Error() // without the name of the workspace
+	}
+	class := workspace.ErrorClass(err)
+	switch {
+	case errors.Is(err, state.ErrDenied):
+		class = "denied"
+	case errors.Is(err, ErrInvalid), errors.Is(err, workspace.ErrNotSuspended):
+		class = "argument"
+	}
+	return s.tellError(class, text)
+}
+
+func (s *stream) tellError(class, text string) (more bool) {
+	s.endText()
+	if s.view != nil {
+		text = s.view.Redact(text)
+	}
+	s.out.send(event{Type: runError, Message: cmp.Or(text, class), Code: class})
+	_ = s.out.flush()
+	return false
+}
