@@ -100,16 +100,20 @@ func (s *sight) withLater(begin int) int {
 	if s.own == nil || s.at(begin).Role() == "user" {
 		return begin
 	}
-	later := map[string]bool{}
+	later := map[string]int{} // how often the State has a message behind the call, and msgs not
 	for _, m := range state.ListItems(s.st, state.Messages, 0) {
 		if hash := hashOf(m); hash == s.place.Hash {
 			clear(later)
 		} else {
-			later[hash] = true
+			later[hash]++
 		}
 	}
-	for begin > 0 && later[hashOf(s.at(begin-1))] {
+	for _, m := range s.own[begin+1:] {
+		later[hashOf(m)]--
+	}
+	for begin > 0 && later[hashOf(s.at(begin-1))] > 0 {
 		begin--
+		later[hashOf(s.at(begin))]--
 	}
 	return begin
 }
