@@ -75,6 +75,7 @@ type interrupt struct {
 	Message        string          `json:"message,omitempty"`
 	ToolCallID     string          `json:"toolCallId"`
 	ResponseSchema json.RawMessage `json:"responseSchema,omitempty"`
+	ExpiresAt      string          `json:"expiresAt,omitempty"`
 	Metadata       map[string]any  `json:"metadata,omitempty"`
 }
 

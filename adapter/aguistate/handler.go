@@ -84,7 +84,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s := &stream{handler: h, ctx: ctx, in: in, thread: workspace.Thread(user, in.ThreadID), out: newWriter(w)}
+	s := &stream{handler: h, ctx: ctx, in: in, thread: workspace.Thread(user, in.ThreadID), origin: in.ThreadID, out: newWriter(w)}
 	s.have = in.Messages
 	s.serve()
 }

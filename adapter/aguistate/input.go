@@ -16,13 +16,24 @@ import (
 // input is what a client asks for: a RunAgentInput. What the server does not take
 // from a client is not read.
 type input struct {
-	ThreadID        string          `json:"threadId"`
-	RunID           string          `json:"runId"`
-	ProtocolVersion string          `json:"protocolVersion"`
-	State           json.RawMessage `json:"state"`
-	Messages        []message       `json:"messages"`
-	Tools           []clientTool    `json:"tools"`
-	Resume          []resumption    `json:"resume"`
+	ThreadID        string       `json:"threadId"`
+	RunID           string       `json:"runId"`
+	ProtocolVersion string       `json:"protocolVersion"`
+	State           object       `json:"state"`
+	Messages        []message    `json:"messages"`
+	Tools           []clientTool `json:"tools"`
+	Resume          []resumption `json:"resume"`
+}
+
+// object is the state of a client, or nil if it is no object.
+type object map[string]json.RawMessage
+
+func (o *object) UnmarshalJSON(data []byte) error {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(data, &members) == nil {
+		*o = members
+	}
+	return nil
 }
 
 // clientTool is a tool that the page has.

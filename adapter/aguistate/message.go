@@ -26,6 +26,7 @@ type message struct {
 
 	reasoning string // that was stored with it, which no snapshot has
 	agent     string // that has said it
+	number    int    // 0 if it is not stored
 }
 
 type toolCall struct {
@@ -198,7 +199,7 @@ func newConversation(v *workspace.View) *conversation {
 	open := map[string][]string{} // the ids of open calls by their keys
 	begun := map[string]bool{}    // the messages of users that are in the conversation
 	for m := range v.Messages(0, -1) {
-		out := message{ID: messageID(m.Number), agent: agents[m.Message.Raw()]}
+		out := message{ID: messageID(m.Number), number: m.Number, agent: agents[m.Message.Raw()]}
 		c.last = max(c.last, m.Number)
 		switch msg := m.Message.(type) {
 		case state.TextMessage:

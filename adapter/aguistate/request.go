@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/runctx"
@@ -72,35 +73,49 @@ func (s *stream) submit(ctx context.Context, msg workspace.Message) error {
 	return err
 }
 
-// edits returns what the client has changed in the version of the state that it
-// names: nothing if that is not held, or is none of this thread.
-func (s *stream) edits() map[string]state.JSON {
-	var theirs map[string]json.RawMessage
-	var base string
-	if json.Unmarshal(s.in.State, &theirs) != nil || json.Unmarshal(theirs[versionKey], &base) != nil {
+// baseView returns the view of the version of the state that the client names, or
+// nil if it is not held, or is none of this thread and its branches.
+func (s *stream) baseView() *workspace.View {
+	var name string
+	if json.Unmarshal(s.in.State[versionKey], &name) != nil {
 		return nil
 	}
-	delete(theirs, versionKey)
-	v := s.view
-	if versionOf(v) != base {
-		number, _, _ := strings.Cut(base, "-")
-		version, err := strconv.ParseUint(number, 10, 64)
-		if err == nil {
-			v, err = s.handler.m.ViewAt(s.ctx, s.thread, version)
-		}
-		if err != nil || versionOf(v) != base {
-			return nil
-		}
+	if s.version() == name {
+		return s.view
+	}
+	name, branch, isBranch := strings.Cut(name, "~")
+	thread := s.origin
+	if isBranch {
+		thread += "~" + branch
+	}
+	number, _, _ := strings.Cut(name, "-")
+	version, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return nil
+	}
+	user, _ := workspace.SplitThread(s.thread)
+	v, err := s.handler.m.ViewAt(s.ctx, workspace.Thread(user, thread), version)
+	if err != nil || versionOf(v) != name {
+		return nil
+	}
+	return v
+}
+
+// edits returns what the client has changed in the state that it has.
+func (s *stream) edits() map[string]state.JSON {
+	v := s.baseView()
+	if v == nil {
+		return nil
 	}
 	changed := map[string]state.JSON{}
-	was := fieldsOf(v, s.handler.opts.Agent)
+	was := fieldsOf(v, s.handler.opts.Agent, "")
 	for name := range was {
-		if _, stays := theirs[name]; !stays && name != versionKey {
+		if _, stays := s.in.State[name]; !stays {
 			changed[name] = "null"
 		}
 	}
-	for name, value := range theirs {
-		if old, present := was[name]; !present || !sameInClient(old, value) {
+	for name, value := range s.in.State {
+		if old, present := was[name]; name != versionKey && (!present || !sameInClient(old, value)) {
 			changed[name] = state.JSON(value)
 		}
 	}
@@ -198,10 +213,14 @@ func (s *stream) waits() *outcome {
 			continue
 		}
 		arguments := json.RawMessage(argumentsOf(w.ToolCall, s.view.Redact))
-		interrupted.Interrupts = append(interrupted.Interrupts, interrupt{
+		i := interrupt{
 			ID: w.id, Reason: "tool_call", Message: s.view.Redact(w.Reason), ToolCallID: w.id, ResponseSchema: approvalSchema,
 			Metadata: map[string]any{"name": s.view.Redact(w.Name), "arguments": arguments, "agent": w.Agent},
-		})
+		}
+		if !w.Until.IsZero() {
+			i.ExpiresAt = w.Until.UTC().Format(time.RFC3339)
+		}
+		interrupted.Interrupts = append(interrupted.Interrupts, i)
 	}
 	switch {
 	case len(interrupted.Interrupts) > 0:

@@ -58,7 +58,8 @@ func place(list []message, m message) []message {
 
 // resetMessages makes the client show just these messages. A client leaves a
 // message that it has at its place, and adds others at the end: if that is another
-// order, it has to forget all of them first.
+// order, it has to forget all of them first, and for that time which version it
+// has: what it says then is no edit of what was said.
 func (s *stream) resetMessages(want []message) {
 	s.endText()
 	order := s.withoutLive(s.have)
@@ -66,6 +67,10 @@ func (s *stream) resetMessages(want []message) {
 		return !slices.ContainsFunc(want, func(w message) bool { return w.ID == m.ID })
 	})
 	if len(order) > len(want) || !slices.EqualFunc(order, want[:len(order)], func(a, b message) bool { return a.ID == b.ID }) {
+		if s.isSeen {
+			s.out.send(event{Type: stateDelta, Delta: []operation{{Op: "remove", Path: pointer(versionKey)}}})
+			s.isSeen, s.fields = false, nil
+		}
 		s.out.send(event{Type: messagesSnapshot, Messages: []message{}})
 	}
 	s.have = slices.Clone(want)

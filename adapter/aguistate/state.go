@@ -19,14 +19,20 @@ const versionKey = "$version"
 // the same user that was deleted.
 func versionOf(v *workspace.View) string { return fmt.Sprintf("%d-%.16s", v.Version, v.Chain) }
 
+// version names the version of the view that was read last, with the branch of the
+// thread that the client has asked for.
+func (s *stream) version() string {
+	return versionOf(s.view) + strings.TrimPrefix(s.in.ThreadID, s.origin)
+}
+
 // fieldsOf returns the JSON of the fields that an agent may read, without secrets,
 // references and the conversation.
-func fieldsOf(v *workspace.View, agent string) map[string]string {
+func fieldsOf(v *workspace.View, agent, version string) map[string]string {
 	st := v.State()
 	if agent != "" {
 		st = st.As(agent)
 	}
-	fields := map[string]string{versionKey: string(quote(versionOf(v)))}
+	fields := map[string]string{versionKey: string(quote(version))}
 	for _, info := range st.Fields() {
 		if !info.Set || info.Secret || info.Reference || info.Name == state.Messages.Name {
 			continue
@@ -47,7 +53,7 @@ func fieldsOf(v *workspace.View, agent string) map[string]string {
 // showState sends what has changed in the state, or all of it to a client of which
 // that is not known.
 func (s *stream) showState() {
-	fields := fieldsOf(s.view, s.handler.opts.Agent)
+	fields := fieldsOf(s.view, s.handler.opts.Agent, s.version())
 	if fields[versionKey] == string(quote(s.base)) {
 		for _, info := range s.view.State().Fields() {
 			switch value, edited := s.overlay[info.Name]; {
@@ -64,7 +70,7 @@ func (s *stream) showState() {
 	} else if patch := patchOf(s.fields, fields); len(patch) > 0 {
 		s.out.send(event{Type: stateDelta, Delta: patch})
 	}
-	s.fields = fields
+	s.fields, s.isSeen = fields, true
 }
 
 func objectOf(fields map[string]string) json.RawMessage {

@@ -19,6 +19,7 @@ type stream struct {
 	ctx     context.Context
 	in      *input
 	thread  string // the id of the workspace
+	origin  string // the name of the thread that was asked for, which may have branches
 	out     *writer
 
 	target string // the message that the request waits for, or "" if it follows the thread
@@ -32,6 +33,7 @@ type stream struct {
 	head   head
 	have   []message         // what the client shows
 	fields map[string]string // the state that it has, or nil if that is not known
+	isSeen bool              // it knows a version of the state
 	// overlay has what the client has changed, as long as its message waits and the
 	// state has the version base.
 	overlay map[string]state.JSON
@@ -59,6 +61,13 @@ const aliveInterval = 15 * time.Second
 // serve answers the request. What it follows it follows from before the moment at
 // which a message is handed over.
 func (s *stream) serve() {
+	if !s.read() {
+		return
+	}
+	if err := s.branch(); err != nil {
+		s.fail(err)
+		return
+	}
 	events := make(chan workspace.Event)
 	failed := make(chan error, 1)
 	go func() { // ends with ctx
@@ -108,9 +117,15 @@ func (s *stream) begin() (more bool) {
 		return false
 	}
 	added := s.in.added(s.view, s.conv)
-	s.conv.messages = append(s.conv.messages, added...) // as they will be
+	for _, m := range added { // as they will be
+		if said, err := m.userMessage(); err == nil {
+			m.Content, _ = contentOf(said.(state.TextMessage), s.view.Redact)
+		}
+		s.conv.messages = append(s.conv.messages, m)
+	}
 	fields := s.edits()
-	s.base, s.overlay = versionOf(s.view), fields
+	s.isSeen = s.in.State[versionKey] != nil
+	s.base, s.overlay = s.version(), fields
 	s.openRun()
 	s.show(len(added) == 0)
 	_ = s.out.flush()
@@ -138,7 +153,9 @@ func (s *stream) read() bool {
 func (s *stream) on(e workspace.Event) (more bool) {
 	switch before := s.head; e.Kind {
 	case workspace.EventDelta:
-		s.openRun()
+		if s.openRun(); s.fields == nil {
+			s.showState()
+		}
 		s.tellText(&e)
 		return true
 	case workspace.EventEnded:
@@ -202,7 +219,7 @@ func endingOf(v *workspace.View, id string) (as workspace.Ending, reason string)
 	return workspace.EndingFinished, "" // or many others have ended since
 }
 
-// openRun begins a run, unless one is open, with a snapshot of the state.
+// openRun begins a run, unless one is open. A snapshot of the state follows.
 func (s *stream) openRun() {
 	if s.isOpen {
 		return
@@ -214,9 +231,6 @@ func (s *stream) openRun() {
 	}
 	s.out.send(e)
 	s.isOpen, s.fields = true, nil
-	if s.view != nil {
-		s.showState()
-	}
 }
 
 // runID returns the id of the run that was begun last. Only the first one is asked

@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/agentstate/state v0.1.0
+	github.com/agentstate/state/adapter/aguistate v0.1.0
 	github.com/agentstate/state/store/sqlitestore v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
@@ -27,6 +28,7 @@ require (
 
 replace (
 	github.com/agentstate/state => ../..
+	github.com/agentstate/state/adapter/aguistate => ../../adapter/aguistate
 	github.com/agentstate/state/store/sqlitestore => ../../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../../store/sqlstore
 )

@@ -9,6 +9,8 @@
 // of a server with the same API if OPENAI_BASE_URL is set as well. Otherwise it
 // is scripted.
 //
+// With -agui, pages of AG-UI find the desk at /agent: see docs/agui.md.
+//
 // To have such a page for agents of your own, copy the folder page, whose file
 // follow.js says how events are followed, and routes.go, which serves it. The
 // desk is an example.
@@ -27,6 +29,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/agentstate/state/adapter/aguistate"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/wire"
 	"github.com/agentstate/state/workspace"
@@ -35,6 +38,7 @@ import (
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "the `address` of the page")
 	file := flag.String("db", "web.db", "the SQLite `file`")
+	agui := flag.Bool("agui", false, "serve pages of AG-UI at /agent, too")
 	pace := flag.Duration("pace", 40*time.Millisecond, "the time for a word of the scripted model")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -50,7 +54,16 @@ func main() {
 	m, err := workspace.Open(context.Background(), db, opts)
 	check(err)
 
-	srv := &http.Server{Handler: routes(m), BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 10 * time.Second}
+	handler := routes(m)
+	if *agui {
+		mux := http.NewServeMux()
+		mux.Handle("/", handler)
+		mux.Handle("POST /agent", aguistate.New(m, &aguistate.Options{
+			User: func(r *http.Request) (string, error) { return user(r), nil }, Agent: "ui",
+		}))
+		handler = http.NewCrossOriginProtection().Handler(mux)
+	}
+	srv := &http.Server{Handler: handler, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 10 * time.Second}
 	go func() { check(srv.Serve(listener)) }()
 	fmt.Printf("Open http://%s in a browser.\n", listener.Addr())
 	<-ctx.Done() // the streams of events end as well

@@ -1,0 +1,55 @@
+package aguistate_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/adapter/aguistate"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
+)
+
+// A page sends what the user says, and reads what comes of it.
+func Example() {
+	ask := func(ctx context.Context, t *tool.Turn) error {
+		return t.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("Hello, Ann!")}})
+	}
+	m, err := workspace.Open(context.Background(), store.NewMemory(), &workspace.Options{
+		Schema: state.MustSchema(state.Team{"desk": {"ui"}}),
+		Run:    workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"": {Ask: ask}}}),
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer m.Close()
+	session := func(r *http.Request) (string, error) { return "ann", nil } // reads a cookie
+
+	h := aguistate.New(m, &aguistate.Options{User: session, Agent: "ui"})
+	http.Handle("POST /agent", h)
+
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	resp, err := http.Post(srv.URL, "application/json", strings.NewReader(
+		`{"threadId":"1","runId":"1","messages":[{"id":"a","role":"user","content":"Hi!"}]}`))
+	if err != nil {
+		panic(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), "MESSAGE") || strings.Contains(lines.Text(), "RUN") {
+			fmt.Println(lines.Text())
+		}
+	}
+	// Output:
+	// data: {"type":"RUN_STARTED","threadId":"1","runId":"1"}
+	// data: {"type":"TEXT_MESSAGE_START","messageId":"msg-2","role":"assistant"}
+	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"msg-2","delta":"Hello, Ann!"}
+	// data: {"type":"TEXT_MESSAGE_END","messageId":"msg-2"}
+	// data: {"type":"RUN_FINISHED","threadId":"1","runId":"1"}
+}
