@@ -13,6 +13,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/stretchr/testify/require"
 )
@@ -138,6 +139,37 @@ func TestThreadsOfAUser(t *testing.T) {
 		require.Contains(t, page, "About [SECRET]")
 	}
 	require.NotContains(t, get(t, newHandler(t, f.open(t, nil), nil), "/").body, "About")
+}
+
+// TestCallThatExpires shows why a call waits, and until when.
+func TestCallThatExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refund := tool.Must(tool.New("refund", "Refund an order.",
+			func(context.Context, struct{}) (string, error) { return "refunded", nil },
+			tool.NeedsApproval(func(context.Context, struct{}) (reason string, needed bool) { return "900 USD are much", true }),
+			tool.Expires(24*time.Hour)))
+		ask := func(ctx context.Context, turn *tool.Turn) error {
+			if _, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil)); err != nil {
+				return err
+			}
+			said := state.ToolCalls(state.ToolCall{ID: "call_1", Name: "refund", Input: "{}"})
+			return turn.Said(ctx, state.InferenceResult{Output: []state.Message{said}})
+		}
+		m := openOn(t, store.NewMemory(), &workspace.Options{Run: workspace.Loop(&tool.Loop{
+			Agents: map[string]tool.Agent{"": {Ask: ask, Tools: []*tool.Tool{refund}}},
+		}), Schema: desk})
+		_, err := m.Handle(t.Context(), "grace", workspace.Message{Content: state.UserText("I want my money back.")})
+		require.NoError(t, err)
+		time.Sleep(4 * time.Hour)
+		h := newHandler(t, m, nil)
+		for _, target := range []string{"/", "/workspace?user=grace"} {
+			page := get(t, h, target).body
+			for _, text := range []string{"900 USD are much", "4 h ago", "in 20 h"} {
+				require.Contains(t, page, text, target)
+			}
+		}
+		require.NoError(t, m.Close())
+	})
 }
 
 // A run that nobody holds needs a person as long as no process handles messages.

@@ -23,6 +23,8 @@ type Window struct {
 	// messages were dropped since, it is at an earlier place.
 	Index int    `json:"index"`
 	Hash  string `json:"hash"`
+	// Shown is how many messages stood behind it at that time, with it.
+	Shown int `json:"shown"`
 	// Pinned are messages in front of the window that it shows.
 	Pinned  []Pin  `json:"pinned,omitempty"`
 	Summary string `json:"summary,omitempty"`

@@ -39,7 +39,7 @@ func carry(msgs []state.Message, to target, policy transcript.Policy) error {
 	if err := sent(repaired, to); err != nil {
 		return fmt.Errorf("to %v, policy %v: %w\nrepaired:\n%s", to.format, policy, err, histories.Render(repaired))
 	}
-	for _, trim := range []transcript.Trim{transcript.KeepLast(1), transcript.KeepLast(len(msgs) / 2), transcript.KeepTokens(100, nil)} {
+	for _, trim := range []transcript.Trim{transcript.KeepLast(1), transcript.KeepLast(len(msgs) / 2), transcript.KeepLast(len(msgs) / 4)} {
 		kept := trim(repaired)
 		if err := sent(kept, to); err != nil {
 			return fmt.Errorf("to %v, policy %v, trimmed: %w\nkept:\n%s", to.format, policy, err, histories.Render(kept))

@@ -219,15 +219,6 @@ func (f *MessageFormat[M]) KeepLast(n int) func([]M) []M {
 	}
 }
 
-// KeepTokens returns the trim that keeps messages of at most max tokens in total,
-// as [transcript.KeepTokens] does. count is called once for each message.
-func (f *MessageFormat[M]) KeepTokens(max int, count func(M) int) func([]M) []M {
-	return func(msgs []M) []M {
-		shapes := transcript.ShapesFunc(msgs, f.Shape)
-		return transcript.Select(msgs, shapes.KeepTokens(max, func(i int) int { return count(msgs[i]) }))
-	}
-}
-
 // wrapError returns the error of a message.
 func (f *MessageFormat[M]) wrapError(i int, err error) error {
 	err = (&Format{name: f.name, codec: &foreign{}}).wrapError(err)

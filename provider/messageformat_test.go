@@ -222,9 +222,7 @@ func TestShapesOfMessageFormats(t *testing.T) {
 	} {
 		require.Empty(t, cmp.Diff(want, format.Shape(turnsOfExample[i]), cmpopts.IgnoreUnexported(transcript.Shape{})))
 	}
-	length := func(t turn) int { return len(t.By) }
 	kept := append(slices.Clone(turnsOfExample[:2]), turnsOfExample[7])
-	require.Equal(t, kept, format.KeepTokens(14, length)(turnsOfExample))
 	require.Equal(t, kept, format.KeepLast(3)(turnsOfExample))
 	require.Equal(t, kept, format.KeepLast(3)(kept))
 }

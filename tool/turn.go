@@ -36,6 +36,7 @@ type Turn struct {
 	tools    []*Tool
 	run      runctx.Run // nil without a workspace, and on a branch of its state
 	inner    bool       // within another turn, in the call of a tool, or on a branch
+	called   bool       // within another turn, or in the call of a tool
 
 	// Of a Loop, or nil:
 	stored func(context.Context) error              // Loop.Commit
@@ -79,7 +80,8 @@ func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 		t.st = t.base.As(agent)
 	}
 	_, called := CallOf(ctx)
-	t.inner = nested || called
+	t.called = nested || called
+	t.inner = t.called
 	if t.run = runctx.RunOf(ctx); t.run == nil {
 		return t, nil
 	}
@@ -108,6 +110,19 @@ func TurnOf(ctx context.Context) (*Turn, bool) {
 
 // State returns the State with the rights of the agent.
 func (t *Turn) State() *state.State { return t.st }
+
+// Window returns the window for the messages that a framework sends the model: w,
+// or else that of the workspace in whose run, which ctx carries, the turn is. It is
+// nil for an agent that is called by a tool: what it says is its own.
+func (t *Turn) Window(ctx context.Context, w *transcript.Window) *transcript.Window {
+	if run := runctx.RunOf(ctx); w == nil && run != nil {
+		w, _ = run.Window().(*transcript.Window)
+	}
+	if t.called {
+		return nil
+	}
+	return w
+}
 
 // Tools returns the tools that the agent may use now, see [Usable].
 func (t *Turn) Tools() []*Tool { return Usable(t.st, t.tools) }

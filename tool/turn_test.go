@@ -334,6 +334,7 @@ type commits struct {
 	answers           int
 	ended             bool
 	text              string // that was emitted
+	window            any
 }
 
 func (c *commits) State() *state.State { return c.st }
@@ -356,7 +357,7 @@ func (c *commits) Describe(*state.State) string { return "" }
 
 func (c *commits) CacheKey() string { return "" }
 
-func (c *commits) Window() any { return nil }
+func (c *commits) Window() any { return c.window }
 
 func (c *commits) DeferWindow(string, int) {}
 
@@ -367,6 +368,24 @@ func (c *commits) Decided() []state.ToolCall { return c.decided }
 func (c *commits) Progress() (int, bool) { return c.answers, c.ended }
 
 func (c *commits) SetProgress(answers int, ended bool) { c.answers, c.ended = answers, ended }
+
+// A turn has the window of its program, or that of the workspace. An agent that a
+// tool calls says nothing of the conversation that a window is for.
+func TestTheWindowOfATurn(t *testing.T) {
+	st, own, shared := state.New(turnSchema), &transcript.Window{}, &transcript.Window{}
+	ctx := state.NewContext(t.Context(), st)
+	turn, err := tool.NewTurn(ctx, "clerk")
+	require.NoError(t, err)
+	require.Nil(t, turn.Window(ctx, nil))
+	require.Same(t, own, turn.Window(ctx, own))
+	in := runctx.NewContext(ctx, &commits{st: st, window: shared})
+	require.Same(t, shared, turn.Window(in, nil))
+	require.Same(t, own, turn.Window(in, own))
+	require.Nil(t, turn.Window(runctx.NewContext(ctx, &commits{st: st}), nil))
+	inner, err := tool.NewTurn(turn.Context(ctx), "other")
+	require.NoError(t, err)
+	require.Nil(t, inner.Window(in, own))
+}
 
 func TestATurnOfARunIsCommitted(t *testing.T) {
 	st := state.New(turnSchema)

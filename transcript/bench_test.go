@@ -56,7 +56,6 @@ func ownConversationOf(msgs []state.Message) []*chatMessage {
 // BenchmarkGoal measures the speed goals of this package: the work before each
 // request is linear in the messages.
 func BenchmarkGoal(b *testing.B) {
-	tokens := func(m state.Message) int { return len(m.Raw())/4 + 1 }
 	for _, row := range []struct {
 		name string
 		run  func(msgs []state.Message) bool
@@ -66,9 +65,6 @@ func BenchmarkGoal(b *testing.B) {
 		}},
 		{"transcript-keep-last", func(msgs []state.Message) bool {
 			return len(transcript.KeepLast(len(msgs)/2)(msgs)) > 0
-		}},
-		{"transcript-keep-tokens", func(msgs []state.Message) bool {
-			return len(transcript.KeepTokens(len(msgs)*10, tokens)(msgs)) > 0
 		}},
 		{"transcript-repair", func(msgs []state.Message) bool {
 			_, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.Policy{})
@@ -102,7 +98,6 @@ func BenchmarkGoal(b *testing.B) {
 	const n = 2_000
 	msgs := conversation(n)
 	own := ownConversationOf(msgs)
-	ownTokens := func(m *chatMessage) int { return len(m.Content)/4 + 1 }
 	for _, row := range []struct {
 		name              string
 		baseline, subject func() bool
@@ -111,12 +106,6 @@ func BenchmarkGoal(b *testing.B) {
 			return len(transcript.KeepLast(n/2)(msgs)) > 0
 		}, func() bool {
 			kept := transcript.ShapesFunc(own, chatShape).KeepLast(n / 2)
-			return len(transcript.Select(own, kept)) > 0
-		}},
-		{"transcript-own-keep-tokens", func() bool {
-			return len(transcript.KeepTokens(n*10, tokens)(msgs)) > 0
-		}, func() bool {
-			kept := transcript.ShapesFunc(own, chatShape).KeepTokens(n*10, func(i int) int { return ownTokens(own[i]) })
 			return len(transcript.Select(own, kept)) > 0
 		}},
 	} {

@@ -10,9 +10,10 @@
 //	}
 //
 // [Check] returns what a provider would reject. [Repair] mends it and returns
-// what it changed. [KeepLast] and [KeepTokens] shorten a conversation without
-// separating messages that belong together; [Groups] returns these. [Pending]
-// returns the calls that wait for a result, and [Answer] inserts results.
+// what it changed. A [Window] decides what a model is shown of a
+// conversation, and [KeepLast] shortens one, without separating messages that
+// belong together; [Groups] returns these. [Pending] returns the calls that wait
+// for a result, and [Answer] inserts results.
 //
 // # Calls and results
 //

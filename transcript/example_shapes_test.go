@@ -62,15 +62,6 @@ func ExampleShapesFunc() {
 	// message 6 waits for book
 }
 
-// The count of a message is looked up by its index.
-func ExampleShapes_KeepTokens() {
-	msgs := trip()
-	shapes := transcript.ShapesFunc(msgs, chatShape)
-	kept := shapes.KeepTokens(8, func(i int) int { return len(msgs[i].Content) / 4 })
-	fmt.Println(kept)
-	// Output: [0 3 6]
-}
-
 // The messages of a group are dropped or replaced together, for example by a
 // summary.
 func ExampleShapes_Groups() {

@@ -106,18 +106,6 @@ func ExampleKeepLast() {
 	// tool_result "search" id "call_1": "[\"DY1872\"]"
 }
 
-func ExampleKeepTokens() {
-	// Without a tokenizer, four bytes count as one token.
-	trim := transcript.KeepTokens(100, func(m state.Message) int { return len(m.Raw()) / 4 })
-	var msgs []state.Message
-	for i := range 50 {
-		msgs = append(msgs, state.UserText(fmt.Sprint("How much is ", i, " + ", i, "?")), state.AssistantText(fmt.Sprint(i+i)))
-	}
-	kept := trim(msgs)
-	fmt.Println(len(kept), "messages from", kept[0])
-	// Output: 6 messages from text "user": "How much is 47 + 47?"
-}
-
 func ExampleTrim_Handler() {
 	messages := &state.Field[[]state.Message]{Name: "messages", Handler: transcript.KeepLast(3).Handler()}
 	st := state.New(state.MustSchema(messages))

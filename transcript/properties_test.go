@@ -100,17 +100,10 @@ func TestHistoriesTrim(t *testing.T) {
 // history, it has to accept the trimmed one.
 func trims(msgs []state.Message, profile transcript.Profile) error {
 	sound := accepted(msgs, profile) == nil
-	sizes, all := map[state.Message]int{}, 0
-	for _, m := range msgs {
-		sizes[m] = len(fmt.Sprint(m))
-		all += sizes[m]
-	}
-	size := func(m state.Message) int { return sizes[m] }
 	before := slices.Clone(msgs)
 	steps := min(len(msgs)+1, 8)
 	for name, trim := range map[string]func(step int) transcript.Trim{
-		"KeepLast":   func(step int) transcript.Trim { return transcript.KeepLast((len(msgs)*step + steps - 1) / steps) },
-		"KeepTokens": func(step int) transcript.Trim { return transcript.KeepTokens((all*step+steps-1)/steps, size) },
+		"KeepLast": func(step int) transcript.Trim { return transcript.KeepLast((len(msgs)*step + steps - 1) / steps) },
 	} {
 		var shorter []state.Message
 		for step := 0; step <= steps; step++ {

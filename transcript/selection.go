@@ -166,16 +166,6 @@ func (w *selection) keepMessages(messages ...int) {
 	}
 }
 
-// KeepTokens returns the indexes of messages of at most max tokens in total, as
-// the Trim of the function [KeepTokens] keeps them. It calls count at most once
-// for each message, with its index. A nil count counts each message as 1.
-func (s Shapes) KeepTokens(max int, count func(i int) int) []int {
-	if count == nil {
-		count = countOne
-	}
-	return s.pack().keep(max, count)
-}
-
 // KeepLast returns the indexes of at most n messages, as the Trim of the function
 // [KeepLast] keeps them.
 func (s Shapes) KeepLast(n int) []int { return s.pack().keep(n, countOne) }

@@ -77,7 +77,6 @@ func TestShapesOfMessagesThatHaveSeveralThings(t *testing.T) {
 			}
 			require.Equal(t, row.pending, strings.Join(pending, " "))
 			require.Equal(t, row.kept, row.shapes.KeepLast(row.keep))
-			require.Equal(t, row.kept, row.shapes.KeepTokens(row.keep, nil))
 		})
 	}
 }
@@ -110,19 +109,10 @@ func TestHistoriesShapes(t *testing.T) {
 			if pending := fmt.Sprint(slices.Collect(calls(shapes.Pending()))); pending != fmt.Sprint(transcript.Pending(msgs)) {
 				return fmt.Errorf("pending %s and %s", pending, transcript.Pending(msgs))
 			}
-			tokens := func(m state.Message) int {
-				if m == nil {
-					return 1
-				}
-				return len(m.Raw())
-			}
 			for limit := 0; limit <= len(msgs)+1; limit += 1 + len(msgs)/6 { // all of them for short ones
-				if kept := transcript.Select(msgs, shapes.KeepLast(limit)); !same(kept, transcript.KeepLast(limit)(msgs)) {
+				indexes := shapes.KeepLast(limit)
+				if kept := transcript.Select(msgs, indexes); !same(kept, transcript.KeepLast(limit)(msgs)) {
 					return fmt.Errorf("the last %d differ", limit)
-				}
-				indexes := shapes.KeepTokens(limit*40, func(i int) int { return tokens(msgs[i]) })
-				if kept := transcript.Select(msgs, indexes); !same(kept, transcript.KeepTokens(limit*40, tokens)(msgs)) {
-					return fmt.Errorf("%d tokens differ", limit*40)
 				}
 				for _, group := range shapes.Groups() {
 					for _, i := range group {
@@ -144,18 +134,5 @@ func calls(pending iter.Seq2[int, state.ToolCall]) iter.Seq[state.ToolCall] {
 				return
 			}
 		}
-	}
-}
-
-func TestKeepTokensOfShapesCountsOnce(t *testing.T) {
-	shapes := transcript.ShapesOf(script(t, "s u c1,2 r2 r1 a u c1 r1 a"))
-	counted := map[int]int{}
-	shapes.KeepTokens(4, func(i int) int {
-		counted[i]++
-		return 1
-	})
-	require.Less(t, len(counted), len(shapes), "those that are dropped need no count")
-	for i, times := range counted {
-		require.Equal(t, 1, times, "message %d", i)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"iter"
 	"slices"
 
 	"github.com/agentstate/state"
@@ -14,6 +15,7 @@ import (
 // sight is what the window of an agent shows of a conversation at one moment.
 type sight struct {
 	st     *state.State    // a snapshot
+	own    []state.Message // the conversation that the program carries along, nil for that of st
 	place  internal.Window // as it is stored
 	begin  int             // the place in the conversation from which all is shown
 	before []int           // the places in front of it that are shown
@@ -21,10 +23,14 @@ type sight struct {
 	shown  []state.Message // without the summary
 }
 
-// openSight returns what the agent of a handle is shown.
-func openSight(st *state.State) (*sight, error) {
-	s := &sight{st: st.Snapshot()}
-	n := state.ListLen(s.st, state.Messages)
+// openSight returns what the agent of a handle is shown of its own conversation, or
+// of that of the State.
+func openSight(st *state.State, own []state.Message) (*sight, error) {
+	s := &sight{st: st.Snapshot(), own: own}
+	n := len(own)
+	if own == nil {
+		n = state.ListLen(s.st, state.Messages)
+	}
 	if n == 0 {
 		if _, err := state.Messages.Get(s.st); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return nil, err
@@ -38,7 +44,7 @@ func openSight(st *state.State) (*sight, error) {
 	for _, i := range s.before {
 		s.shown = append(s.shown, s.at(i))
 	}
-	for _, m := range state.ListItems(s.st, state.Messages, s.begin) {
+	for _, m := range s.from(s.begin) {
 		s.shown = append(s.shown, m)
 	}
 	return s, nil
@@ -49,9 +55,17 @@ func windows() *state.Field[map[string]internal.Window] {
 	return internal.Windows.(*state.Field[map[string]internal.Window])
 }
 
+// from yields the messages of the conversation from a place on.
+func (s *sight) from(i int) iter.Seq2[int, state.Message] {
+	if s.own != nil {
+		return slices.All(s.own[i:])
+	}
+	return state.ListItems(s.st, state.Messages, i)
+}
+
 // at returns a message of the conversation.
 func (s *sight) at(i int) state.Message {
-	for _, m := range state.ListItems(s.st, state.Messages, i) {
+	for _, m := range s.from(i) {
 		return m
 	}
 	return nil
@@ -63,24 +77,45 @@ func (s *sight) find(n int) {
 	if begin < 0 {
 		return // it begins with the oldest
 	}
-	s.begin = begin
+	s.begin = s.withLater(begin)
+	begin = s.begin
 	for s.system < begin && origin.IsSystem(s.at(s.system)) {
 		s.before = append(s.before, s.system)
 		s.system++
 	}
 	for _, pin := range s.place.Pinned {
-		i := s.search(pin.Hash, begin-pin.Distance, begin)
-		if i < s.system || slices.Contains(s.before, i) {
-			continue
-		}
-		s.before = append(s.before, i)
-		if added := begin - i - pin.Distance; added > 0 {
-			answers := s.answersBehind(i)
-			s.before = append(s.before, answers[:min(added, len(answers))]...)
+		if i := s.search(pin.Hash, begin-pin.Distance, begin); i >= s.system && !slices.Contains(s.before, i) {
+			s.before = append(s.before, i)
 		}
 	}
+	for _, i := range s.before {
+		s.before = append(s.before, s.answersBehind(i)...)
+	}
 	slices.Sort(s.before)
-	s.before = slices.Compact(s.before)
+}
+
+// withLater returns the place from which all is shown of a conversation that is
+// carried along: calls that have waited may stand behind what was said meanwhile.
+func (s *sight) withLater(begin int) int {
+	if s.own == nil || s.at(begin).Role() == "user" {
+		return begin
+	}
+	later := map[string]int{} // how often the State has a message behind the call, and msgs not
+	for _, m := range state.ListItems(s.st, state.Messages, 0) {
+		if hash := hashOf(m); hash == s.place.Hash {
+			clear(later)
+		} else {
+			later[hash]++
+		}
+	}
+	for _, m := range s.own[begin+1:] {
+		later[hashOf(m)]--
+	}
+	for begin > 0 && later[hashOf(s.at(begin-1))] > 0 {
+		begin--
+		later[hashOf(s.at(begin))]--
+	}
+	return begin
 }
 
 // search returns the place of the message with a hash that is nearest to where it
@@ -104,10 +139,25 @@ func (s *sight) answersBehind(place int) (places []int) {
 	if !ok {
 		return nil
 	}
-	for i := place + 1; i < s.begin; i++ {
-		switch m := s.at(i).(type) {
+	open := slices.Clone(sharedCalls(calls))
+	answer := func(i int) bool {
+		m, ok := s.at(i).(state.ToolResultMessage)
+		if !ok || i < place {
+			return false
+		}
+		k := slices.IndexFunc(open, func(c state.ToolCall) bool { return keyOf(c) == keyOf(m.Call()) })
+		if k >= 0 {
+			open = slices.Delete(open, k, k+1)
+		}
+		return k >= 0
+	}
+	for _, i := range s.before {
+		answer(i)
+	}
+	for i := place + 1; i < s.begin && len(open) > 0; i++ {
+		switch s.at(i).(type) {
 		case state.ToolResultMessage:
-			if answers(calls, m) {
+			if !slices.Contains(s.before, i) && answer(i) {
 				places = append(places, i)
 			}
 		case state.ToolCallMessage: // of the same turn
@@ -118,16 +168,24 @@ func (s *sight) answersBehind(place int) (places []int) {
 	return places
 }
 
-func answers(calls state.ToolCallMessage, m state.ToolResultMessage) bool {
-	of := m.Call()
-	return slices.ContainsFunc(sharedCalls(calls), func(c state.ToolCall) bool {
-		return c.ID == of.ID && (c.ID != "" || c.Name == of.Name)
-	})
-}
-
+// hashOf returns a hash of what a message says. That does not change on the way
+// through the types of a framework, as other members do, and the texts of results.
 func hashOf(m state.Message) string {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(m.Raw())) // never fails
+	h := fnv.New64a() // writes to it never fail
+	switch m := m.(type) {
+	case state.TextMessage:
+		_, _ = fmt.Fprintln(h, m.Role(), m.Content())
+	case state.ToolCallMessage:
+		for _, c := range sharedCalls(m) {
+			_, _ = fmt.Fprintln(h, c.ID, c.Name, c.Input)
+		}
+	case state.ToolResultMessage:
+		if _, _ = fmt.Fprintln(h, m.Call().ID); m.Call().ID == "" {
+			_, _ = fmt.Fprintln(h, m.Call().Name, m.Text())
+		}
+	default:
+		_, _ = fmt.Fprintln(h, m.Raw())
+	}
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
@@ -151,12 +209,13 @@ func (s *sight) afterGap(kept []int) int {
 	return begin
 }
 
-// from returns the sight that begins with a message that is shown, and shows the
+// moved returns the sight that begins with a message that is shown, and shows the
 // kept ones in front of it.
-func (s *sight) from(begin int, kept []int) *sight {
-	moved := &sight{st: s.st, begin: s.placeOf(begin)}
+func (s *sight) moved(begin int, kept []int) *sight {
+	moved := &sight{st: s.st, own: s.own, begin: s.placeOf(begin)}
 	moved.place = internal.Window{
-		Before: s.dropped() + moved.begin, Index: moved.begin, Hash: hashOf(s.shown[begin]), Summary: s.place.Summary,
+		Before: s.dropped() + moved.begin, Index: moved.begin, Hash: hashOf(s.shown[begin]),
+		Shown: len(s.shown) - begin, Summary: s.place.Summary,
 	}
 	for _, i := range kept {
 		m := s.shown[i]
@@ -174,6 +233,24 @@ func (s *sight) from(begin int, kept []int) *sight {
 	return moved
 }
 
+// answeredForNow returns the calls that wait in the State and have a result in the
+// conversation that the program carries along: one that says so.
+func (s *sight) answeredForNow(o *packedShapes) (calls []int) {
+	if s.own == nil {
+		return nil
+	}
+	waiting := map[state.ToolCall]bool{}
+	for _, c := range s.st.History().Pending() {
+		waiting[keyOf(c)] = true
+	}
+	for _, c := range o.calls {
+		if waiting[keyOf(*c.ToolCall)] {
+			calls = append(calls, c.message)
+		}
+	}
+	return calls
+}
+
 // dropped returns how many messages are no longer in the conversation.
 func (s *sight) dropped() int { return max(s.place.Before-s.begin, 0) }
 
@@ -183,8 +260,9 @@ func (s *sight) messages() []state.Message {
 	if summary == nil {
 		return s.shown
 	}
-	system := 0
-	for system < len(s.shown) && origin.IsSystem(s.shown[system]) {
+	// Of the messages that came since, none changes where the summary stands.
+	system, settled := 0, min(s.front()+s.place.Shown, len(s.shown))
+	for system < settled && origin.IsSystem(s.shown[system]) {
 		system++
 	}
 	return slices.Insert(slices.Clip(s.shown), system, summary)
@@ -204,8 +282,8 @@ func (s *sight) summaryMessage() state.Message {
 const recentResults = 8
 
 // reported returns how many tokens the latest request of the agent and its answer
-// had, if the provider has reported it and what is shown has the same beginning,
-// and the index of the messages that came since.
+// had, if the provider has reported it and the window has not moved since, and the
+// index of the messages that came since.
 func (s *sight) reported() (tokens, since int) {
 	history := s.st.History()
 	n := history.Len()
@@ -214,11 +292,11 @@ func (s *sight) reported() (tokens, since int) {
 		if !ok || r.Agent != s.st.Agent() {
 			continue
 		}
-		if r.Usage.Input == 0 || len(r.Output) == 0 || !s.begins(r.History) {
+		if r.Usage.Input == 0 || len(r.Output) == 0 {
 			return 0, 0
 		}
 		last := r.Output[len(r.Output)-1].Raw()
-		for k := len(s.shown) - 1; k >= 0; k-- {
+		for k := len(s.shown) - 1; k >= s.front()+s.place.Shown; k-- {
 			if s.shown[k].Raw() == last {
 				return r.Usage.Input + max(r.Usage.Output-r.Usage.Reasoning, 0), k + 1
 			}
@@ -226,13 +304,4 @@ func (s *sight) reported() (tokens, since int) {
 		return 0, 0
 	}
 	return 0, 0
-}
-
-// begins reports whether messages that were sent begin as what is shown does.
-func (s *sight) begins(sent []state.Message) bool {
-	i, k := s.front(), s.front()
-	if s.place.Summary != "" {
-		k++
-	}
-	return i < len(s.shown) && k < len(sent) && sent[k].Raw() == s.shown[i].Raw()
 }

@@ -34,26 +34,6 @@ func KeepLast(n int) Trim {
 	}
 }
 
-// KeepTokens returns the Trim that keeps messages of at most max tokens in
-// total. It keeps more than max only if the messages that must always be kept
-// have more. It calls count at most once for each message. A negative count and
-// a negative max count as 0. If count is nil, four bytes of a message's JSON
-// count as one token, which is about right for English text.
-func KeepTokens(max int, count func(state.Message) int) Trim {
-	if count == nil {
-		count = func(m state.Message) int {
-			if m == nil {
-				return 0
-			}
-			return len(m.Raw())/4 + 1
-		}
-	}
-	return func(msgs []state.Message) []state.Message {
-		kept := packShapes(msgs).keep(max, func(i int) int { return count(msgs[i]) })
-		return Select(msgs, kept)
-	}
-}
-
 // Handler returns the handler that appends messages and then trims, for the
 // field of the messages. Unlike the default handler, which only appends, it
 // copies the messages that are kept with each write.

@@ -2,7 +2,6 @@ package transcript_test
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
@@ -60,40 +59,6 @@ func TestKeepLast(t *testing.T) {
 	}
 }
 
-func TestKeepTokensCounts(t *testing.T) {
-	msgs := script(t, "s u c1 r1 a u a")
-	for _, row := range []struct {
-		name  string
-		max   int
-		count func(i int) int
-		want  string
-	}{
-		{"the sum", 300, func(int) int { return 100 }, "0 5 6"},
-		{"a negative count as 0", 0, func(int) int { return -1 }, "0 1 2 3 4 5 6"},
-		{"a negative limit as 0", -1, func(int) int { return 0 }, "0 1 2 3 4 5 6"},
-		{"one that is too much ends it", 10, func(i int) int { return map[int]int{4: 11}[i] }, "0 5 6"},
-		{"no overflow", math.MaxInt - 1, func(int) int { return math.MaxInt/2 + 1 }, "0 5 6"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			counted := map[state.Message]int{}
-			trim := transcript.KeepTokens(row.max, func(m state.Message) int {
-				counted[m]++
-				for i := range msgs {
-					if msgs[i] == m {
-						return row.count(i)
-					}
-				}
-				t.Error("not of the conversation")
-				return 0
-			})
-			require.Equal(t, row.want, places(trim(msgs), msgs))
-			for _, times := range counted {
-				require.Equal(t, 1, times)
-			}
-		})
-	}
-}
-
 func TestTrimReturnsASliceOfItsOwn(t *testing.T) {
 	msgs := script(t, "u a u a")
 	kept := transcript.KeepLast(9)(msgs)
@@ -110,15 +75,4 @@ func TestTrimHandlerIsForMessages(t *testing.T) {
 	kept, err := messages.Get(st)
 	require.NoError(t, err)
 	require.Equal(t, "[text \"system\": \"text 0\" text \"user\": \"text 4\" text \"assistant\": \"text 5\"]", fmt.Sprint(kept))
-}
-
-func TestKeepTokensWithoutACount(t *testing.T) {
-	msgs := script(t, "u a u a u")
-	total := 0
-	for _, m := range msgs {
-		total += len(m.Raw())/4 + 1
-	}
-	require.Equal(t, msgs, transcript.KeepTokens(total, nil)(msgs))
-	require.Equal(t, msgs[2:], transcript.KeepTokens(total-1, nil)(msgs), "what comes first now needs its request")
-	require.Len(t, transcript.KeepTokens(0, nil)(append(msgs, nil)), 2)
 }

@@ -90,10 +90,25 @@ type windowKey struct {
 // The error is [ErrWindow] if the request would have more than Max+Keep tokens,
 // or if extra leaves nothing of Keep, and wraps the error of Summarize.
 func (w *Window) Messages(ctx context.Context, st *state.State, extra int) ([]state.Message, error) {
+	return w.show(ctx, st, nil, extra)
+}
+
+// Show is Messages for a conversation that the program carries along, as
+// frameworks do: msgs, in place of that of st. What msgs has of the conversation of
+// st, it must have in the same order.
+func (w *Window) Show(ctx context.Context, st *state.State, msgs []state.Message, extra int) ([]state.Message, error) {
+	if len(msgs) == 0 {
+		return msgs, nil
+	}
+	return w.show(ctx, st, msgs, extra)
+}
+
+// show is Messages if own is nil, and otherwise Show.
+func (w *Window) show(ctx context.Context, st *state.State, own []state.Message, extra int) ([]state.Message, error) {
 	if w.Max <= 0 || w.Keep < 0 || w.keep() > w.Max {
 		return nil, fmt.Errorf("%w: Max is %d and Keep %d: want 0 < Keep <= Max", ErrWindow, w.Max, w.Keep)
 	}
-	s, err := openSight(st)
+	s, err := openSight(st, own)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +123,12 @@ func (w *Window) Messages(ctx context.Context, st *state.State, extra int) ([]st
 		if size.room(w.keep()) <= 0 {
 			return nil, fmt.Errorf("%w: prompt, tools and context have %d tokens, and Keep is %d", ErrWindow, extra, w.keep())
 		}
+		begin := s.begin
 		if s, problem = w.move(ctx, st, s, size); problem == nil {
 			size = w.measure(s, extra)
+		}
+		if problem == nil && s.begin <= begin {
+			problem = errNoMore
 		}
 	}
 	if size.total > w.Max+w.keep() {
@@ -208,7 +227,7 @@ func (w *Window) move(ctx context.Context, st *state.State, s *sight, z size) (*
 	if err := windows().Set(st, map[string]internal.Window{st.Agent(): moved.place}); err != nil {
 		return s, err
 	}
-	now, err := openSight(st) // another request may have moved it further
+	now, err := openSight(st, s.own) // another request may have moved it further
 	if err != nil {
 		return s, err
 	}
@@ -224,7 +243,7 @@ func (w *Window) next(s *sight, z size) (*sight, Past) {
 		limit -= w.count(m)
 	}
 	shapes := packShapes(s.shown)
-	also := append(doubtful(s.shown, shapes), shapes.waitingTools()...)
+	also := slices.Concat(doubtful(s.shown, shapes), shapes.waitingTools(), s.answeredForNow(shapes))
 	kept := shapes.keep(limit, func(i int) int { return w.count(s.shown[i]) }, also...)
 	begin := s.afterGap(kept)
 	if begin <= s.front() {
@@ -237,7 +256,7 @@ func (w *Window) next(s *sight, z size) (*sight, Past) {
 	}
 	past.shown = s.messages()
 	past.shown = past.shown[:len(past.shown)-(len(s.shown)-begin)]
-	moved := s.from(begin, kept)
+	moved := s.moved(begin, kept)
 	moved.place.Scale = z.scale
 	return moved, past
 }

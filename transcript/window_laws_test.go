@@ -63,12 +63,13 @@ func TestHistoriesInWindows(t *testing.T) {
 type windowed struct {
 	*transcript.Window
 	st     *state.State
+	own    bool // it carries the conversation along
 	before []state.Message
 	asked  int // how long the conversation was
 }
 
 func newWindowed(rng *rand.Rand, all int, st *state.State) *windowed {
-	w := &windowed{st: st}
+	w := &windowed{st: st, own: rng.IntN(2) == 0}
 	w.Window = &transcript.Window{Max: 1 + rng.IntN(2*all+1), Tokens: byBytes}
 	w.Keep = 1 + rng.IntN(w.Max)
 	if rng.IntN(2) == 0 {
@@ -93,7 +94,13 @@ func withoutSummary(msgs []state.Message) []state.Message {
 
 // ask holds one request to the laws. all is the conversation.
 func (w *windowed) ask(all []state.Message, profile transcript.Profile) error {
-	shown, err := w.Messages(context.Background(), w.st, 0)
+	show := func() ([]state.Message, error) {
+		if w.own {
+			return w.Show(context.Background(), w.st, all, 0)
+		}
+		return w.Messages(context.Background(), w.st, 0)
+	}
+	shown, err := show()
 	if errors.Is(err, transcript.ErrWindow) {
 		w.before = nil
 		return nil
@@ -101,7 +108,7 @@ func (w *windowed) ask(all []state.Message, profile transcript.Profile) error {
 	if err != nil {
 		return err
 	}
-	again, err := w.Messages(context.Background(), w.st, 0)
+	again, err := show()
 	if err != nil || !sameTexts(shown, again) {
 		return fmt.Errorf("asked twice, it says something else: %w", errors.Join(err, errors.New(histories.Render(shown)+"then\n"+histories.Render(again))))
 	}

@@ -404,6 +404,71 @@ func TestEstimateTokens(t *testing.T) {
 	require.InDelta(t, 1500, transcript.EstimateTokens(picture), 100)
 }
 
+// What a framework carries along has other results, and not all that was said: the
+// window stays where it is, whoever asks.
+func TestWindowOfAnotherConversation(t *testing.T) {
+	w, st := &transcript.Window{Max: 8, Keep: 5, Tokens: countOne}, state.New(nil)
+	call := state.ToolCall{ID: "c1", Name: "look", Input: `{}`}
+	talk(t, st, 1, 2)
+	require.NoError(t, state.Messages.Set(st, []state.Message{
+		state.UserText("look"), state.ToolCalls(call), state.ToolResult(call, `"seen"`), state.AssistantText("of another agent"), state.AssistantText("a3"),
+	}))
+	require.Equal(t, "look tool_call tool_result of another agent a3", shown(t, w, st))
+	carried := []state.Message{state.SystemText("be kind")}
+	for i, m := range state.Messages.Or(st, nil) {
+		if i == 6 {
+			m = state.ToolResult(call, `"1 result"`)
+		}
+		if i != 7 {
+			carried = append(carried, m)
+		}
+	}
+	msgs, err := w.Show(t.Context(), st, carried, 0)
+	require.NoError(t, err)
+	require.Equal(t, "be kind look tool_call tool_result a3", texts(msgs))
+	require.Equal(t, carried[len(carried)-2], msgs[3])
+	msgs, err = w.Show(t.Context(), st, nil, 0)
+	require.NoError(t, err)
+	require.Empty(t, msgs)
+}
+
+// A framework may put a call that has waited behind what was said meanwhile. The
+// window begins with the call, and that is shown nevertheless.
+func TestWindowOfACallThatHasMoved(t *testing.T) {
+	w, st := &transcript.Window{Max: 6, Keep: 2, Tokens: countOne}, state.New(nil)
+	call := state.ToolCall{ID: "c1", Name: "approve", Input: `{}`}
+	look := state.ToolCall{ID: "c0", Name: "look", Input: `{}`}
+	talk(t, st, 1, 2)
+	require.NoError(t, state.Messages.Set(st, []state.Message{
+		state.UserText("pay"), state.ToolCalls(look), state.ToolResult(look, `"seen"`), state.ToolCalls(call),
+	}))
+	require.Equal(t, "pay tool_call", shown(t, w, st))
+	talk(t, st, 4, 4)
+	msgs := state.Messages.Or(st, nil)
+	carried := append(append(msgs[:7:7], msgs[8:]...), msgs[7], state.ToolResult(call, `"yes"`))
+	shown, err := w.Show(t.Context(), st, carried, 0)
+	require.NoError(t, err)
+	require.Equal(t, "pay q4 a4 tool_call tool_result", texts(shown))
+}
+
+// A call that waits is shown, although the conversation that is carried along has a
+// result for it.
+func TestWindowShowsCallsThatAreAnsweredForNow(t *testing.T) {
+	w, st := &transcript.Window{Max: 6, Keep: 4, Tokens: countOne}, state.New(nil)
+	call := state.ToolCall{ID: "c1", Name: "approve", Input: `{}`}
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("pay")}))
+	require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}}))
+	talk(t, st, 1, 3)
+	carried, err := transcript.Answer(state.Messages.Or(st, nil), state.ToolResult(call, `"It waits."`))
+	require.NoError(t, err)
+	msgs, err := w.Show(t.Context(), st, carried, 0)
+	require.NoError(t, err)
+	require.Equal(t, "pay tool_call tool_result q3 a3", texts(msgs))
+	require.Equal(t, "pay tool_call q3 a3", shown(t, w, st))
+	require.NoError(t, st.History().Answer(state.ToolResult(call, `"yes"`)))
+	require.Equal(t, "pay tool_call tool_result q3 a3", shown(t, w, st))
+}
+
 // A place is where the window was moved to, and what is shown in front of it.
 func TestPlaceOfAWindow(t *testing.T) {
 	st := state.New(nil)

@@ -184,7 +184,6 @@ func useEverything(t *testing.T, msgs []state.Message) {
 	for range transcript.ShapesOf(msgs).Pending(open...) {
 	}
 	transcript.KeepLast(n / 4)(msgs)
-	transcript.KeepTokens(n*2, nil)(msgs)
 	require.NotEmpty(t, transcript.ShapesOf(msgs).KeepLast(0))
 	for _, profile := range []transcript.Profile{
 		{}, transcript.OpenAI, transcript.OpenAIResponses, transcript.Anthropic, transcript.Gemini,

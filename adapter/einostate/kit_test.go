@@ -67,32 +67,41 @@ func branched(ctx context.Context, st *state.State, agents []string, run func(ct
 
 // deskAgent returns an agent of the scenario.
 func deskAgent(d *adaptertest.Desk, name string) adk.Agent {
-	play := func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+	play := playing(func(prompt []state.Message) (state.Message, error) { return d.Next(name, prompt) })
+	return agent(name, play, einostate.Tools(d.Tools(name)...), einostate.Middleware(name, &einostate.Options{
+		Window:  adaptertest.Window,
+		Context: func(_ context.Context, st *state.State) string { return st.Describe() },
+	}))
+}
+
+// playing is a chat model that is shown messages of a state, and says one.
+func playing(next func(prompt []state.Message) (state.Message, error)) scripted {
+	return func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
 		prompt, err := einostate.Messages(msgs...)
 		if err != nil {
 			return nil, err
 		}
-		next, err := d.Next(name, prompt)
+		m, err := next(prompt)
 		if err != nil {
 			return nil, err
 		}
-		said, err := einostate.FromMessages(next)
+		said, err := einostate.FromMessages(m)
 		if err != nil {
 			return nil, err
 		}
 		return said[0], nil
 	}
-	return agent(name, scripted(play), einostate.Tools(d.Tools(name)...), einostate.Middleware(name, &einostate.Options{
-		Trim:   einostate.Format.KeepTokens(adaptertest.Window-1, sizeOf),
-		Prompt: func(_ context.Context, st *state.State) string { return st.Describe() },
-	}))
 }
 
-// sizeOf returns how many messages of a state a message is, beside which there
-// is the system prompt.
-func sizeOf(m *schema.Message) int {
-	if m.Content != "" && len(m.ToolCalls) > 0 {
-		return 2
+func TestTalks(t *testing.T) {
+	fields := []state.Part{einostate.CheckpointField}
+	for name, checkpoints := range map[string]adk.CheckPointStore{"checkpoints": einostate.Checkpoints(), "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			adaptertest.Talks(t, fields, func(ctx context.Context, run *workspace.Run, talk *adaptertest.Talk) error {
+				play := playing(func(prompt []state.Message) (state.Message, error) { return talk.Next(run.State().As("ann"), prompt) })
+				a := agent("ann", play, einostate.Tools(talk.Tools...), einostate.Middleware("ann", &einostate.Options{Context: talk.Describe}))
+				return einostate.Handle(adk.NewRunner(ctx, adk.RunnerConfig{Agent: a, CheckPointStore: checkpoints}), nil)(ctx, run)
+			})
+		})
 	}
-	return 1
 }

@@ -2,6 +2,7 @@ package einostate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,14 +18,17 @@ import (
 
 // Options configures Middleware.
 type Options struct {
-	// Trim shortens the conversation that the model is sent (default: nothing is
-	// dropped), such as Format.KeepLast(20). Messages of the state stay.
-	Trim func([]*schema.Message) []*schema.Message
+	// Window decides what of its messages the agent sends the model (default: the
+	// Window of the workspace in whose run it works, or all of them). The agent keeps
+	// all. One that another agent calls as a tool sends all.
+	Window *transcript.Window
 
-	// Prompt returns a text that is added to the system prompt of each call of
-	// the model (default: none), such as st.Describe(). st has the rights of the
-	// agent. The text is not kept: the next call gets the text of its time.
-	Prompt func(ctx context.Context, st *state.State) string
+	// Context returns what the model should know of the state and what changes,
+	// such as st.Describe() (default: nothing). It stands between <context> tags
+	// behind the messages, at the end of what the user has said last or as a message
+	// of the user. It is not kept: each request has the text of its time, and begins
+	// like the one before. st has the rights of the agent.
+	Context func(ctx context.Context, st *state.State) string
 }
 
 // Middleware returns the middleware of an agent that works on the state of its
@@ -88,9 +92,6 @@ func (m *middleware) BeforeModelRewriteState(ctx context.Context, s *adk.ChatMod
 	}
 	if err != nil {
 		return ctx, s, err
-	}
-	if m.Trim != nil {
-		s.Messages = m.Trim(s.Messages)
 	}
 	return ctx, s, t.Commit(ctx)
 }
@@ -170,11 +171,24 @@ func (t *turn) answer(msgs ...*schema.Message) error {
 }
 
 func (m *middleware) AfterModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
-	output, err := Messages(s.Messages[len(s.Messages)-1])
+	said := s.Messages[len(s.Messages)-1]
+	output, err := Messages(said)
 	if err == nil {
-		err = turnOf(ctx).Said(ctx, state.InferenceResult{Output: output})
+		err = turnOf(ctx).Said(ctx, state.InferenceResult{Output: output, Usage: usageOf(said)})
 	}
 	return ctx, s, err
+}
+
+// usageOf returns the tokens of a request and its answer, as far as eino tells.
+func usageOf(said *schema.Message) state.Usage {
+	if said.ResponseMeta == nil || said.ResponseMeta.Usage == nil {
+		return state.Usage{}
+	}
+	u := said.ResponseMeta.Usage
+	return state.Usage{
+		Input: u.PromptTokens, Output: u.CompletionTokens,
+		CacheRead: u.PromptTokenDetails.CachedTokens, Reasoning: u.CompletionTokensDetails.ReasoningTokens,
+	}
 }
 
 func (m *middleware) AfterAgent(ctx context.Context, s *adk.ChatModelAgentState) (context.Context, error) {
@@ -200,32 +214,80 @@ func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.Invokab
 	}, nil
 }
 
-func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema.Message], _ *adk.ModelContext) (model.BaseModel[*schema.Message], error) {
-	if m.Prompt == nil {
+func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema.Message], mc *adk.ModelContext) (model.BaseModel[*schema.Message], error) {
+	p := &prompter{next: next, turn: turnOf(ctx), tools: mc.Tools}
+	p.window = p.turn.Window(ctx, m.Window)
+	if m.Context != nil {
+		p.context = "<context>\n" + strings.TrimSuffix(m.Context(ctx, p.turn.State()), "\n") + "\n</context>"
+	}
+	if p.window == nil && p.context == "" {
 		return next, nil
 	}
-	return &promptModel{next, m.Prompt(ctx, turnOf(ctx).State())}, nil
+	return p, nil
 }
 
-// promptModel is a model whose system prompt has a text added.
-type promptModel struct {
-	next model.BaseModel[*schema.Message]
-	text string
+// prompter is a model that is sent what a window shows of the messages, and a
+// context behind them.
+type prompter struct {
+	next    model.BaseModel[*schema.Message]
+	turn    *turn
+	tools   []*schema.ToolInfo
+	window  *transcript.Window
+	context string
 }
 
-func (p *promptModel) Generate(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
-	return p.next.Generate(ctx, p.add(msgs), opts...)
-}
-
-func (p *promptModel) Stream(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
-	return p.next.Stream(ctx, p.add(msgs), opts...)
-}
-
-func (p *promptModel) add(msgs []*schema.Message) []*schema.Message {
-	if len(msgs) == 0 || msgs[0].Role != schema.System {
-		return append([]*schema.Message{schema.SystemMessage(p.text)}, msgs...)
+func (p *prompter) Generate(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+	msgs, err := p.prompt(ctx, msgs)
+	if err != nil {
+		return nil, err
 	}
-	system := *msgs[0]
-	system.Content += "\n\n" + p.text
-	return append([]*schema.Message{&system}, msgs[1:]...)
+	return p.next.Generate(ctx, msgs, opts...)
 }
+
+func (p *prompter) Stream(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+	msgs, err := p.prompt(ctx, msgs)
+	if err != nil {
+		return nil, err
+	}
+	return p.next.Stream(ctx, msgs, opts...)
+}
+
+func (p *prompter) prompt(ctx context.Context, msgs []*schema.Message) ([]*schema.Message, error) {
+	if p.window != nil {
+		own, err := Messages(msgs...)
+		if err != nil {
+			return nil, err
+		}
+		tools, err := state.JSONOf(p.tools)
+		if err != nil {
+			return nil, err
+		}
+		shown, err := p.window.Show(ctx, p.turn.State(), own, (len(tools)+len(p.context))/bytesPerToken)
+		if err != nil {
+			return nil, fmt.Errorf("einostate: %w", err)
+		}
+		if !slices.Equal(shown, own) {
+			if msgs, err = FromMessages(shown...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if p.context == "" {
+		return msgs, nil
+	}
+	last := len(msgs) - 1
+	if last < 0 || msgs[last].Role != schema.User {
+		return append(slices.Clip(msgs), schema.UserMessage(p.context)), nil
+	}
+	said := *msgs[last]
+	if said.UserInputMultiContent == nil {
+		said.Content += "\n\n" + p.context
+	} else {
+		part := schema.MessageInputPart{Type: schema.ChatMessagePartTypeText, Text: p.context}
+		said.UserInputMultiContent = append(slices.Clip(said.UserInputMultiContent), part)
+	}
+	return append(slices.Clone(msgs[:last]), &said), nil
+}
+
+// bytesPerToken is how many bytes of tools and context count as a token.
+const bytesPerToken = 4

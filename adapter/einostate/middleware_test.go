@@ -50,17 +50,19 @@ func TestRights(t *testing.T) {
 					t.Error("the model sees the injected parameter:", jsonOf(t, s), err)
 				}
 			}
-			if !strings.Contains(msgs[0].Content, "system of "+agentName) || strings.Contains(jsonOf(t, msgs), "4242") {
+			if !strings.Contains(jsonOf(t, msgs), "state of "+agentName) || strings.Contains(jsonOf(t, msgs), "4242") {
 				t.Error("prompt", jsonOf(t, msgs))
 			}
-			if last := msgs[len(msgs)-1]; last.Role == schema.Tool {
-				return said("read: " + last.Content), nil
+			for _, m := range msgs {
+				if m.Role == schema.Tool {
+					return said("read: " + m.Content), nil
+				}
 			}
 			return calls(call("c1", "pay", `{}`)), nil
 		})
 		texts, err := runOn(t, st, agent(agentName, play, einostate.Tools(pay, noteTool(0)), einostate.Middleware(agentName, &einostate.Options{
-			Prompt: func(_ context.Context, st *state.State) string {
-				return "system of " + st.Agent() + "\n" + st.Describe()
+			Context: func(_ context.Context, st *state.State) string {
+				return "state of " + st.Agent() + "\n" + st.Describe()
 			},
 		})))
 		slices.Sort(offered)
@@ -198,5 +200,21 @@ func TestToolAlone(t *testing.T) {
 	}
 	if _, err := note.InvokableRun(t.Context(), `{"text":"a"}`); !errors.Is(err, state.ErrInvalid) {
 		t.Error(err)
+	}
+}
+
+// TestUsage: what eino says of the tokens is recorded: a window counts by it.
+func TestUsage(t *testing.T) {
+	st, answer := state.New(noting), said("done")
+	answer.ResponseMeta = &schema.ResponseMeta{Usage: &schema.TokenUsage{
+		PromptTokens: 15_000, PromptTokenDetails: schema.PromptTokenDetails{CachedTokens: 3},
+		CompletionTokens: 20, CompletionTokensDetails: schema.CompletionTokensDetails{ReasoningTokens: 4},
+	}}
+	if _, err := runOn(t, st, agent("billing", script(answer), nil, einostate.Middleware("billing", nil))); err != nil {
+		t.Fatal(err)
+	}
+	last, _ := st.History().Last()
+	if want := (state.Usage{Input: 15_000, Output: 20, CacheRead: 3, Reasoning: 4}); last.Usage != want {
+		t.Errorf("usage %v, want %v", last.Usage, want)
 	}
 }

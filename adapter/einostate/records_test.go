@@ -3,6 +3,7 @@ package einostate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -47,34 +48,40 @@ func TestReturnDirectly(t *testing.T) {
 	}
 }
 
-// TestPromptWithInstruction: the text of Prompt stands behind the system prompt of
-// the agent, in one message, and is that of the moment.
-func TestPromptWithInstruction(t *testing.T) {
+// TestContextBehindTheMessages: the text of Context stands behind the messages, at
+// the end of what the user says or as a message, and is that of the moment.
+func TestContextBehindTheMessages(t *testing.T) {
 	var prompts []string
 	play := script(calls(call("c1", "note", `{"text":"a"}`)), said("done"))
-	a, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
-		Name: "billing", Description: "billing", Instruction: "Be kind.",
-		Model: scripted(func(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
-			for _, m := range msgs {
-				if m.Role == schema.System {
-					prompts = append(prompts, m.Content)
-				}
-			}
-			return play(ctx, msgs, opts...)
-		}),
-		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: einostate.Tools(noteTool(0))}},
-		Handlers: []adk.ChatModelAgentMiddleware{einostate.Middleware("billing", &einostate.Options{
-			Prompt: func(_ context.Context, st *state.State) string {
-				return "Notes: " + strings.Join(notes.Or(st, nil), ", ")
-			},
-		})},
-	})
-	must(err)
-	if _, err := runOn(t, state.New(noting), a); err != nil {
+	a := agent("billing", scripted(func(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+		last := msgs[len(msgs)-1]
+		prompts = append(prompts, fmt.Sprint(len(msgs), " ", last.Role, ": ", last.Content, last.UserInputMultiContent))
+		return play(ctx, msgs, opts...)
+	}), einostate.Tools(noteTool(0)), einostate.Middleware("billing", &einostate.Options{
+		Context: func(_ context.Context, st *state.State) string {
+			return "Notes: " + strings.Join(notes.Or(st, nil), ", ")
+		},
+	}))
+	st := state.New(noting)
+	if _, err := runOn(t, st, a); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"Be kind.\n\nNotes: ", "Be kind.\n\nNotes: a"}; !slices.Equal(prompts, want) {
-		t.Errorf("system prompts %q, want %q", prompts, want)
+	parts := &schema.Message{Role: schema.User, UserInputMultiContent: []schema.MessageInputPart{{Type: schema.ChatMessagePartTypeText, Text: "look"}}}
+	play = script(said("seen"))
+	ctx := state.NewContext(t.Context(), st)
+	if _, err := drain(adk.NewRunner(ctx, adk.RunnerConfig{Agent: a}).Run(ctx, []*schema.Message{parts})); err != nil {
+		t.Fatal(err)
+	}
+	note := func(text string) string { return "<context>\nNotes: " + text + "\n</context>" }
+	last := prompts[len(prompts)-1]
+	if want := []string{"1 user: go\n\n" + note("") + "[]", "4 user: " + note("a") + "[]"}; !slices.Equal(prompts[:2], want) {
+		t.Errorf("prompts end with %q, want %q", prompts, want)
+	}
+	if !strings.HasPrefix(last, "1 user: [") || !strings.Contains(last, "look") || !strings.Contains(last, note("a")) {
+		t.Errorf("the prompt with parts ends with %q", last)
+	}
+	if got := jsonOf(t, state.Messages.Or(st, nil)); strings.Contains(got, "context") {
+		t.Errorf("the conversation has %s", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/agentstate/state/internal/test/adaptertest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -43,13 +44,22 @@ func TestDeskKilled(t *testing.T) { adaptertest.Killed(t, desk) }
 
 // answer lets an agent answer, until it says a text or a call is suspended.
 func answer(ctx context.Context, d *adaptertest.Desk, st *state.State) error {
+	return generate(ctx, st, d.Tools(st.Agent()), func(prompt []state.Message) (state.Message, error) { return d.Next(st.Agent(), prompt) },
+		&genkitstate.Options{Window: adaptertest.Window, Context: func(_ context.Context, st *state.State) string { return st.Describe() }})
+}
+
+// generate continues the conversation of a state, with a model that is shown
+// messages of a state and says one.
+func generate(
+	ctx context.Context, st *state.State, tools []*tool.Tool, next func(prompt []state.Message) (state.Message, error), o *genkitstate.Options,
+) error {
 	g := genkit.Init(ctx)
 	model := define(g, func(_ context.Context, req *ai.ModelRequest) (*ai.Message, error) {
 		prompt, err := genkitstate.Messages(req.Messages...)
 		if err != nil {
 			return nil, err
 		}
-		said, err := d.Next(st.Agent(), prompt)
+		said, err := next(prompt)
 		if err != nil {
 			return nil, err
 		}
@@ -64,21 +74,18 @@ func answer(ctx context.Context, d *adaptertest.Desk, st *state.State) error {
 	if err != nil {
 		return err
 	}
-	tools := d.Tools(st.Agent())
 	_, err = genkit.Generate(ctx, g, ai.WithModel(model),
-		ai.WithSystem("%s", st.Describe()),
 		ai.WithMessages(conversation...),
 		ai.WithTools(genkitstate.Tools(tools...)...),
-		ai.WithMiddleware(genkitstate.Middleware(tools, &genkitstate.Options{Trim: keepLast(adaptertest.Window)})))
+		ai.WithMiddleware(genkitstate.Middleware(tools, o)))
 	return err
 }
 
-// keepLast keeps as many messages as make n messages of package state.
-func keepLast(n int) func(msgs []*ai.Message) []*ai.Message {
-	return genkitstate.Format.KeepTokens(n, func(m *ai.Message) int {
-		converted, err := genkitstate.Messages(m)
-		must(err)
-		return len(converted)
+func TestTalks(t *testing.T) {
+	adaptertest.Talks(t, nil, func(ctx context.Context, run *workspace.Run, talk *adaptertest.Talk) error {
+		st := run.State().As("ann")
+		next := func(prompt []state.Message) (state.Message, error) { return talk.Next(st, prompt) }
+		return generate(ctx, st, talk.Tools, next, &genkitstate.Options{Context: talk.Describe})
 	})
 }
 
@@ -93,4 +100,22 @@ func define(g *genkit.Genkit, say func(context.Context, *ai.ModelRequest) (*ai.M
 			}
 			return &ai.ModelResponse{Message: said, Request: req, FinishReason: ai.FinishReasonStop}, nil
 		})
+}
+
+// What Genkit says of the tokens is recorded: a window counts by it.
+func TestUsage(t *testing.T) {
+	g, st := genkit.Init(t.Context()), state.New(nil)
+	model := genkit.DefineModel(g, "test/counting", nil, func(_ context.Context, req *ai.ModelRequest, _ ai.ModelStreamCallback) (*ai.ModelResponse, error) {
+		return &ai.ModelResponse{
+			Message: ai.NewModelTextMessage("Done."), Request: req, FinishReason: ai.FinishReasonStop,
+			Usage: &ai.GenerationUsage{InputTokens: 70, OutputTokens: 20, CachedContentTokens: 3, ThoughtsTokens: 4},
+		}, nil
+	})
+	_, err := genkit.Generate(state.NewContext(t.Context(), st), g, ai.WithModel(model), ai.WithPrompt("Go."),
+		ai.WithMiddleware(genkitstate.Middleware(nil, nil)))
+	must(err)
+	last, _ := st.History().Last()
+	if want := (state.Usage{Input: 70, Output: 20, CacheRead: 3, Reasoning: 4}); last.Usage != want {
+		t.Errorf("usage %v, want %v", last.Usage, want)
+	}
 }

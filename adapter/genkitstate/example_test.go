@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/genkitstate"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 )
 
 var (
@@ -51,7 +52,7 @@ func Example() {
 		ai.WithMessages(append(system.Messages, conversation...)...),
 		ai.WithTools(genkitstate.Tools(tools...)...),
 		ai.WithMiddleware(genkitstate.Middleware(tools, &genkitstate.Options{
-			Trim: genkitstate.Format.KeepLast(20),
+			Window: &transcript.Window{Max: 8000},
 		})))
 	must(err)
 

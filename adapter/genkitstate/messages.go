@@ -12,8 +12,7 @@ import (
 	"github.com/agentstate/state/provider"
 )
 
-// Format is the format of Genkit's messages, for Messages and From. Its trims are
-// for [Options]: Format.KeepLast and Format.KeepTokens.
+// Format is the format of Genkit's messages, for Messages and From.
 var Format = provider.NewMessageFormat("genkit", provider.MessageCodec[*ai.Message]{Decode: decodeMessage, Encode: encodeMessage})
 
 // Messages returns the messages of a conversation of Genkit. From gives them

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/firebase/genkit/go/ai"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 )
 
 // defaultTurns is that of Genkit.
@@ -20,9 +22,16 @@ const defaultTurns = 5
 
 // Options configures [Middleware].
 type Options struct {
-	// Trim returns those messages of a conversation that the model is sent
-	// (default: all). It must not change its argument. See [Format].
-	Trim func(msgs []*ai.Message) []*ai.Message
+	// Window decides what of the messages of a request the model is sent (default:
+	// the Window of the workspace in whose run it is made, or all of them). The
+	// response has the request with all. A request in a tool is sent as it is.
+	Window *transcript.Window
+	// Context returns what the model should know of the state and what changes,
+	// such as st.Describe() (default: nothing). It stands between <context> tags
+	// behind the messages, at the end of what the user has said last or as a message
+	// of the user. It is not kept: each request has the text of its time, and begins
+	// like the one before.
+	Context func(ctx context.Context, st *state.State) string
 	// MaxTurns is the maximum number of steps of one Generate with calls of these
 	// tools (default 5). ai.WithMaxTurns counts the steps with calls for Genkit.
 	MaxTurns int
@@ -82,6 +91,12 @@ func (g *generation) generate(
 	if err == nil {
 		err = hear(t, req.Messages)
 	}
+	if before := &req.Messages; err == nil {
+		if s != nil {
+			before = &s.before
+		}
+		*before, err = answered(t, *before)
+	}
 	for err == nil {
 		if s == nil {
 			if resp, err = g.ask(ctx, t, req, cb); err != nil || len(resp.ToolRequests()) == 0 {
@@ -99,26 +114,48 @@ func (g *generation) generate(
 	return nil, err
 }
 
+// answered returns messages with a result for each call. Of those that wait, it says
+// that they do.
+func answered(t *tool.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
+	for range transcript.ShapesFunc(msgs, Format.Shape).Pending() {
+		own, err := Messages(msgs...)
+		if err != nil {
+			return nil, err
+		}
+		own, _ = transcript.Repair(own, transcript.Profile{}, transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
+		return From(own...)
+	}
+	return msgs, nil
+}
+
 // hear records the messages of the user with which a conversation ends.
 func hear(t *tool.Turn, msgs []*ai.Message) error {
 	first := len(msgs)
 	for first > 0 && msgs[first-1].Role == ai.RoleUser {
 		first--
 	}
-	var own []*ai.Message
-	for _, m := range msgs[first:] {
-		m := *m
-		m.Content = slices.DeleteFunc(slices.Clone(m.Content), func(p *ai.Part) bool {
-			return p.Metadata["purpose"] != nil // of Genkit: the form of the output, documents
-		})
-		own = append(own, &m)
-	}
-	said, err := Messages(own...)
+	said, err := Messages(withoutPurpose(msgs[first:])...)
 	if err != nil {
 		return err
 	}
 	return t.Hear(said...)
 }
+
+// withoutPurpose returns messages without what Genkit adds to those of the user: the
+// form of the output, and documents.
+func withoutPurpose(msgs []*ai.Message) []*ai.Message {
+	msgs = slices.Clone(msgs)
+	for i, m := range msgs {
+		if m.Role == ai.RoleUser && slices.ContainsFunc(m.Content, hasPurpose) {
+			said := *m
+			said.Content = slices.DeleteFunc(slices.Clone(m.Content), hasPurpose)
+			msgs[i] = &said
+		}
+	}
+	return msgs
+}
+
+func hasPurpose(p *ai.Part) bool { return p.Metadata["purpose"] != nil }
 
 // ask asks the model and records what it says.
 func (g *generation) ask(
@@ -126,8 +163,8 @@ func (g *generation) ask(
 ) (*ai.ModelResponse, error) {
 	sent := *req
 	sent.Tools = usable(t, req.Tools)
-	if g.opts.Trim != nil {
-		sent.Messages = g.opts.Trim(req.Messages)
+	if err := g.prompt(ctx, t, &sent); err != nil {
+		return nil, err
 	}
 	began := time.Now()
 	resp, err := g.next(ctx, &sent, cb)
@@ -142,7 +179,88 @@ func (g *generation) ask(
 	if err != nil {
 		return nil, err
 	}
-	return resp, t.Said(ctx, state.InferenceResult{Output: output, StartedAt: began})
+	result := state.InferenceResult{Output: output, StartedAt: began}
+	if u := resp.Usage; u != nil {
+		result.Usage = state.Usage{
+			Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CachedContentTokens, Reasoning: u.ThoughtsTokens,
+		}
+	}
+	return resp, t.Said(ctx, result)
+}
+
+// prompt replaces the messages of a request by what the window shows of them, with
+// the context behind them.
+func (g *generation) prompt(ctx context.Context, t *tool.Turn, sent *ai.ModelRequest) error {
+	behind := ""
+	if g.opts.Context != nil {
+		behind = "<context>\n" + strings.TrimSuffix(g.opts.Context(ctx, t.State()), "\n") + "\n</context>"
+	}
+	if w := t.Window(ctx, g.opts.Window); w != nil {
+		own, err := Messages(withoutPurpose(sent.Messages)...)
+		if err != nil {
+			return err
+		}
+		besides, err := state.JSONOf([]any{sent.Tools, sent.Docs, behind})
+		if err != nil {
+			return err
+		}
+		shown, err := w.Show(ctx, t.State(), own, len(besides)/bytesPerToken)
+		if err != nil {
+			return fmt.Errorf("genkitstate: %w", err)
+		}
+		if !slices.Equal(shown, own) {
+			if sent.Messages, err = encodeShown(shown, sent.Messages); err != nil {
+				return err
+			}
+		}
+	}
+	if behind == "" {
+		return nil
+	}
+	last := len(sent.Messages) - 1
+	if last < 0 || sent.Messages[last].Role != ai.RoleUser {
+		sent.Messages = append(slices.Clip(sent.Messages), ai.NewUserTextMessage(behind))
+		return nil
+	}
+	said := *sent.Messages[last]
+	if n := len(said.Content); n > 0 && said.Content[n-1].IsText() { // a list of parts has another form than a text
+		text := *said.Content[n-1]
+		text.Text += "\n\n" + behind
+		said.Content = append(slices.Clone(said.Content[:n-1]), &text)
+	} else {
+		said.Content = append(slices.Clip(said.Content), ai.NewTextPart(behind))
+	}
+	sent.Messages = append(slices.Clone(sent.Messages[:last]), &said)
+	return nil
+}
+
+// bytesPerToken is how many bytes of what a request has besides count as a token.
+const bytesPerToken = 4
+
+// encodeShown returns what is shown of messages, with what Genkit has added to the
+// latest one of the user.
+func encodeShown(shown []state.Message, msgs []*ai.Message) ([]*ai.Message, error) {
+	own, err := From(shown...)
+	if err != nil {
+		return nil, err
+	}
+	if from, to := latestOfUser(msgs), latestOfUser(own); from != nil && to != nil {
+		for _, p := range from.Content {
+			if hasPurpose(p) {
+				to.Content = append(to.Content, p)
+			}
+		}
+	}
+	return own, nil
+}
+
+func latestOfUser(msgs []*ai.Message) *ai.Message {
+	for _, m := range slices.Backward(msgs) {
+		if m.Role == ai.RoleUser {
+			return m
+		}
+	}
+	return nil
 }
 
 // usable returns the definitions without those of tools that the agent may not

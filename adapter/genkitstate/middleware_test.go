@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/genkitstate"
+	"github.com/agentstate/state/internal/test/adaptertest"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
@@ -346,8 +347,8 @@ func TestTypedOutput(t *testing.T) {
 	b.prompt()
 }
 
-// The model is sent what Trim returns, and the response has everything.
-func TestTrim(t *testing.T) {
+// The model is sent what the window shows, and the response has everything.
+func TestWindow(t *testing.T) {
 	var answers []*ai.Message
 	want := []string{"user: Go."}
 	for i := range 8 {
@@ -356,12 +357,36 @@ func TestTrim(t *testing.T) {
 		want = append(want, "calls: write "+id, "result "+id+": a")
 	}
 	b := newBench(t, append(answers, ai.NewModelTextMessage("Done."))...)
-	resp, err := b.try(&genkitstate.Options{Trim: keepLast(5), MaxTurns: 8}, ai.WithSystem("Write."), ai.WithPrompt("Go."))
+	resp, err := b.try(&genkitstate.Options{Window: adaptertest.Window, MaxTurns: 8}, ai.WithSystem("Write."), ai.WithPrompt("Go."))
 	must(err)
-	says(t, b.prompt(), append([]string{"system: Write.", "user: Go."}, want[len(want)-2:]...)...)
+	says(t, b.prompt(), append([]string{"system: Write.", "user: Go."}, want[len(want)-4:]...)...)
 	history, err := genkitstate.Messages(resp.History()...)
 	must(err)
 	says(t, history, append(append([]string{"system: Write."}, want...), "assistant: Done.")...)
+}
+
+// What Genkit adds to a message of the user is sent, and not what a window is found
+// by.
+func TestWindowWithOutput(t *testing.T) {
+	var answers []*ai.Message
+	for i := range 8 {
+		answers = append(answers, ai.NewModelMessage(request("write", fmt.Sprint("c", i), `{"name":"a"}`)))
+	}
+	b := newBench(t, append(answers, ai.NewModelTextMessage(`{"name":"done"}`))...)
+	_, err := b.try(&genkitstate.Options{Window: adaptertest.Window, MaxTurns: 8, Context: func(context.Context, *state.State) string { return "now" }},
+		ai.WithPrompt("Go."), ai.WithOutputType(item{}), ai.WithDocs(ai.DocumentFromText("the manual", nil)))
+	must(err)
+	prompt := b.prompt()
+	behind := string(prompt[len(prompt)-1].Raw())
+	if len(prompt) > 7 || !strings.Contains(behind, `<context>\nnow\n</context>`) || !strings.Contains(behind, "the manual") {
+		t.Errorf("the prompt is %v", prompt)
+	}
+	if first := string(prompt[0].Raw()); strings.Count(first, "Go.") != 1 || strings.Count(first, "JSON") != 1 {
+		t.Errorf("the user says %s", first)
+	}
+	if got := string(state.Messages.Or(b.st, nil)[0].Raw()); strings.Contains(got, "JSON") {
+		t.Errorf("recorded: %s", got)
+	}
 }
 
 // A step too many is an error, as in Genkit. Calls without ids get some.

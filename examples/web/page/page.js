@@ -58,12 +58,14 @@ function call({ tool, result, waits, decided }) {
   if (waits) {
     const decide = (verb) => act("messages", { id: newID(), [verb]: [tool.id] });
     return el("section.card", { ariaLabel: "Approval" },
-      el("h2", {}, words(tool.name) + (decided ? " is decided" : " needs your approval")), waits.reason && el("p", {}, waits.reason), table(tool.input),
+      el("h2", {}, words(tool.name) + (decided ? " is decided" : " needs your approval")), waits.reason && el("p", {}, waits.reason),
+      table(tool.input), waits.until && el("p.quiet", {}, "Until " + new Date(waits.until).toLocaleString()),
       decided ? el("p.quiet", {}, "The desk goes on with it.")
         : el("p.buttons", {}, button("Approve", () => decide("approve"), ".primary"), button("Refuse", () => decide("refuse"))));
   }
-  const refused = result && plain(result.content).includes("refused by a person");
-  const word = refused ? "refused" : result?.is_error ? "failed" : result ? "done" : "at work";
+  const said = result?.is_error ? plain(result.content) : "";
+  const word = said.includes("refused by a person") ? "refused" : said.includes("decided about it in time") ? "expired"
+    : said ? "failed" : result ? "done" : "at work";
   const brief = Object.values(tool.input ?? {}).map(plain).join(", ");
   return el("details.chip." + word.replace(" ", "-"), {},
     el("summary", {}, el("b", {}, words(tool.name)), " ", el("span.brief", {}, brief), " ", el("span.word", {}, word)),

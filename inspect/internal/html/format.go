@@ -43,19 +43,24 @@ func formatSpan(d time.Duration) string {
 	}
 }
 
-// formatAgo returns how long ago something was, such as "8 min ago". The script
-// of the pages says the same later.
+// formatAgo returns how long ago something was, such as "8 min ago", or in how
+// long it will be. The script of the pages says the same later.
 func formatAgo(d time.Duration) string {
-	switch s := int64(max(0, d) / time.Second); {
+	var text string
+	switch s := int64(d.Abs() / time.Second); {
 	case s < 120:
-		return fmt.Sprintf("%d s ago", s)
+		text = fmt.Sprintf("%d s", s)
 	case s < 2*3600:
-		return fmt.Sprintf("%d min ago", s/60)
+		text = fmt.Sprintf("%d min", s/60)
 	case s < 48*3600:
-		return fmt.Sprintf("%d h ago", s/3600)
+		text = fmt.Sprintf("%d h", s/3600)
 	default:
-		return fmt.Sprintf("%d days ago", s/86400)
+		text = fmt.Sprintf("%d days", s/86400)
 	}
+	if d < 0 {
+		return "in " + text
+	}
+	return text + " ago"
 }
 
 // formatTook returns the duration of a short piece of work, such as "1.2 s".

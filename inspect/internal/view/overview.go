@@ -54,6 +54,8 @@ type suspendedRow struct {
 	Agent  text      `json:"agent,omitempty"` // that has made the call
 	Reason value     `json:"reason"`          // why it waits
 	Since  time.Time `json:"since,omitzero"`
+	Until  time.Time `json:"until,omitzero"`   // when it expires
+	Client bool      `json:"client,omitempty"` // its tool is that of the sender of a message
 	// Decided is set if a message about the call was accepted.
 	Decided bool `json:"decided,omitempty"`
 }
@@ -255,7 +257,8 @@ func (src *Source) suspendedRows(mask *masker, v *workspace.View) []suspendedRow
 		rows = append(rows, suspendedRow{
 			Tag: src.CallTag(c.ToolCall), ID: mask.fit(c.ID, labelBytes, false).Text, Name: mask.fit(c.Name, labelBytes, false).Text,
 			Input: mask.fit(string(c.Input), previewBytes, false), Agent: mask.name(c.Agent),
-			Reason: mask.fit(c.Reason, rowBytes, true), Since: c.Since, Decided: decided(v, c.ToolCall),
+			Reason: mask.fit(c.Reason, rowBytes, true), Since: c.Since, Until: c.Until, Client: c.Client,
+			Decided: decided(v, c.ToolCall),
 		})
 	}
 	return rows

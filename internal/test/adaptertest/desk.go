@@ -21,8 +21,9 @@ import (
 // UserID is the user whose workspace the scenario uses.
 const UserID = "ann"
 
-// Window is the greatest number of messages of a prompt.
-const Window = 6
+// Window is the window of the agents. It shows at most six messages, if what a
+// request has besides them is no more than another one.
+var Window = &transcript.Window{Max: 6900, Keep: 5000, Tokens: func(state.Message) int { return 1000 }}
 
 // The fields of the scenario.
 var (
@@ -194,8 +195,9 @@ func (d *Desk) refund(ctx context.Context, in refundInput) (refundOutput, error)
 // too long, shows a secret, or a strict provider would refuse it.
 func (d *Desk) Next(agent string, prompt []state.Message) (state.Message, error) {
 	d.point()
-	if len(prompt) > Window {
-		return nil, fmt.Errorf("adaptertest: prompt of %s has %d messages", agent, len(prompt))
+	said := withoutContext(prompt)
+	if len(said) > 6 {
+		return nil, fmt.Errorf("adaptertest: prompt of %s has %d messages", agent, len(said))
 	}
 	for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic} {
 		if findings := transcript.Check(prompt, profile); len(findings) > 0 {
@@ -205,5 +207,16 @@ func (d *Desk) Next(agent string, prompt []state.Message) (state.Message, error)
 	if shown, err := json.Marshal(prompt); err != nil || strings.Contains(string(shown), card) {
 		return nil, errors.Join(err, fmt.Errorf("adaptertest: prompt of %s shows the card", agent))
 	}
-	return next(agent, prompt)
+	return next(agent, said)
+}
+
+// withoutContext returns a prompt without a message that has nothing but what
+// stands in <context> tags behind the conversation.
+func withoutContext(prompt []state.Message) []state.Message {
+	if n := len(prompt); n > 0 {
+		if text, ok := prompt[n-1].(state.TextMessage); ok && strings.HasPrefix(text.Text(), "<context>\n") {
+			return prompt[:n-1]
+		}
+	}
+	return prompt
 }

@@ -1,6 +1,6 @@
 // Package adaptertest is the scenario that the tests of all adapters share. It
 // shows what a state adds to a framework: rights of agents, injected arguments,
-// parallel writers, trims, the approval of a person, and runs that survive the
+// parallel writers, windows, the approval of a person, and runs that survive the
 // death of their process. Only tests import it.
 //
 // A customer sends four messages to the workspace of [UserID]:
@@ -21,7 +21,7 @@
 //   - to let the agents of [Agents] answer, in parallel if there are two,
 //   - to append what is said and called, and the results, to state.Messages, and
 //     to commit after each step,
-//   - to trim each prompt to [Window] messages, with the system prompt,
+//   - to show each model what [Window] shows, with the description of the State,
 //   - to pass the context of the run on to the tools.
 //
 // [Run] plays the scenario in the test, and [Killed] in processes that are killed

@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -43,15 +42,18 @@ func Plain(
 	}
 }
 
-// ask asks the model with the last messages of the prompt.
+// ask asks the model with what the window shows, and the description of the State
+// behind it.
 func (d *Desk) ask(ctx context.Context, turn *tool.Turn) error {
 	st := turn.State()
-	prompt, err := turn.Prompt(ctx, state.Messages.Or(st, nil))
+	shown, err := Window.Messages(ctx, st, 0)
+	if err == nil {
+		shown, err = turn.Prompt(ctx, shown)
+	}
 	if err != nil {
 		return err
 	}
-	prompt = append([]state.Message{state.SystemText(st.Describe())}, prompt...)
-	said, err := d.Next(st.Agent(), transcript.KeepLast(Window)(prompt))
+	said, err := d.Next(st.Agent(), append(shown, state.UserText("<context>\n"+st.Describe()+"</context>")))
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func Real(t *testing.T, fresh func(t testing.TB) store.Store) {
 // depends on what a store does. Virtual time shows the same of the others.
 var decidedByStore = []string{
 	"Outage", "SubmitInDoubt", "Takeover", "ObserversAtOnce", "InterruptElsewhere",
-	"SendersToOneUser", "Shutdown", "LiveText",
+	"SendersToOneUser", "Shutdown", "LiveText", "Expiry",
 }
 
 func (s *suite) run(t *testing.T) {
@@ -108,6 +108,7 @@ func (s *suite) run(t *testing.T) {
 		{"SuspendedCallsStayOpen", (*suite).SuspendedCallsStayOpen},
 		{"PendingOfARunThatIsTakenOver", (*suite).PendingOfARunThatIsTakenOver},
 		{"PendingOfARunWithoutAttempts", (*suite).PendingOfARunWithoutAttempts},
+		{"Expiry", (*suite).Expiry},
 		// A run is interrupted.
 		{"InterruptWaitsForTheFunction", (*suite).InterruptWaitsForTheFunction},
 		{"InterruptElsewhere", (*suite).InterruptElsewhere},

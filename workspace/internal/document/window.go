@@ -94,11 +94,12 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 	}
 	shapes := transcript.ShapesOf(msgs)
 	kept := shapes.KeepLast(most)
-	if long { // to the half, so that it is not long again after the next run
-		short := shapes.KeepTokens(MaxConversation/2, func(i int) int { return len(msgs[i].Raw()) })
-		if len(short) < len(kept) {
-			kept = short
+	for k := len(kept); long && k > 0; kept = shapes.KeepLast(k) {
+		size, half := bytesOf(msgs, kept), MaxConversation/2 // so that it is not long again after the next run
+		if size <= half {
+			break
 		}
+		k = min(k-1, k*half/size)
 	}
 	switch dropped := n - len(kept); {
 	case dropped == 0:
@@ -108,6 +109,14 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 	}
 	entries := list.Slice(0, n).([]int)
 	return kept, listEffects(PartConversation, fieldEntries, entries, transcript.Select(entries, kept), numberArray), nil
+}
+
+// bytesOf returns how many bytes some of the messages have.
+func bytesOf(msgs []state.Message, indexes []int) (n int) {
+	for _, i := range indexes {
+		n += len(msgs[i].Raw())
+	}
+	return n
 }
 
 // shortenResults returns the indexes of the results that are left of the

@@ -165,6 +165,10 @@ var chats = []chatSituation{
 		tb.until(`document.querySelector(".window")`)
 		require.Equal(t, 1001, evaluate[int](tb, `document.querySelectorAll("#talk li").length`), "1 000 messages and the mark")
 		evaluate[bool](tb, `document.querySelector(".window").scrollIntoView({block: "center"}), true`)
+		t.Logf("a change of the page takes %.1f ms", evaluate[float64](tb, `(begin => {
+			for (let i = 0; i < 20; i++) document.getElementById("text").dispatchEvent(new Event("input"));
+			return (performance.now() - begin) / 20;
+		})(performance.now())`))
 		return tb
 	}},
 	{"fields", func(t *testing.T) *tab {

@@ -126,9 +126,10 @@ addEventListener("pageshow", look);
 // ages says again how long ago things were, as the server has said it.
 function ages() {
   for (const t of document.querySelectorAll("time[data-ago]")) {
-    const s = Math.max(0, Math.floor((Date.now() - Date.parse(t.dateTime)) / 1000));
-    const text = s < 120 ? s + " s" : s < 7200 ? Math.floor(s / 60) + " min" : s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " days";
-    if (t.textContent !== text + " ago") t.textContent = text + " ago";
+    const age = (Date.now() - Date.parse(t.dateTime)) / 1000, s = Math.floor(Math.abs(age));
+    const span = s < 120 ? s + " s" : s < 7200 ? Math.floor(s / 60) + " min" : s < 172800 ? Math.floor(s / 3600) + " h" : Math.floor(s / 86400) + " days";
+    const text = age < 0 ? "in " + span : span + " ago";
+    if (t.textContent !== text) t.textContent = text;
   }
 }
 setInterval(ages, 10000);
