@@ -50,6 +50,15 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 }
 
+func TestAToolWithoutParameters(t *testing.T) {
+	d := newDesk(t, nil)
+	data, err := io.ReadAll(d.post("ann", `{"threadId":"1","runId":"1","messages":[{"id":"m","role":"user","content":"call plain:"}],
+		"tools":[{"name":"plain","description":"Plain.","parameters":null}]}`).Body)
+	require.NoError(t, err)
+	require.Contains(t, string(data), "RUN_FINISHED")
+	require.True(t, d.view("ann", "1").Suspended()[0].Client)
+}
+
 // No byte of a secret leaves, wherever it stands.
 func TestSecretsNeverLeave(t *testing.T) {
 	d := newDesk(t, nil)

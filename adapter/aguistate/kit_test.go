@@ -71,7 +71,7 @@ func newDesk(t testing.TB, db store.Store) *desk {
 // open opens the Manager and the server, again if they were closed.
 func (d *desk) open() {
 	m, err := workspace.Open(context.Background(), d.db, &workspace.Options{
-		Schema: schema, Live: true, Messages: -1,
+		Schema: schema, Live: true, Messages: -1, Holder: "desk",
 		Run: workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"desk": {Ask: d.ask, Tools: d.tools()}}}),
 	})
 	require.NoError(d.t, err)
@@ -83,6 +83,13 @@ func (d *desk) open() {
 // reopen stops the server and starts it again.
 func (d *desk) reopen() {
 	d.close(d.m, d.srv)
+	d.open()
+}
+
+// kill starts the server again, while that before has not ended: it can store
+// nothing any more, and its streams break off.
+func (d *desk) kill() {
+	d.srv.CloseClientConnections()
 	d.open()
 }
 

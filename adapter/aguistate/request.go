@@ -26,7 +26,11 @@ func (s *stream) handOver(added []message, fields map[string]state.JSON) error {
 	ctx := context.WithoutCancel(s.ctx) // what the client says counts also if it has gone
 	msg := workspace.Message{ID: s.in.RunID, Agent: s.handler.opts.Agent, Fields: fields}
 	for _, t := range s.in.Tools {
-		msg.Tools = append(msg.Tools, workspace.ClientTool{Name: t.Name, Description: t.Description, Schema: state.JSON(t.Parameters)})
+		schema := state.JSON(t.Parameters)
+		if schema == "null" { // of version 0.0
+			schema = ""
+		}
+		msg.Tools = append(msg.Tools, workspace.ClientTool{Name: t.Name, Description: t.Description, Schema: schema})
 	}
 	decided, err := s.decide(&msg)
 	switch {

@@ -85,19 +85,26 @@ func TestStaleAndForgedStates(t *testing.T) {
 	require.Empty(t, title.Or(d.view("ann", "1").State(), ""))
 }
 
-// Who is restarted in the middle of an answer goes on, and so do the pages.
+// Who is stopped or killed in the middle of an answer goes on when it is started
+// again, and so do the pages.
 func TestTheServerIsRestarted(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
-		d, c := newDesk(t, nil), newClients(t)
-		p := d.page(c, version, "ann", "1")
-		p.do("say", object{"messages": []object{{"id": "m", "role": "user", "content": "call note:a\nsay one hold two"}}})
-		p.do("follow", nil)
-		require.Eventually(t, func() bool { return len(saidIn(d.view("ann", "1"))) == 3 }, 10*time.Second, time.Millisecond)
-		d.reopen()
-		p.do("stop", nil)
-		d.letGo()
-		p.move()
-		p.mustBe(p.catchUp())
-		require.Equal(t, "assistant one hold two", saidIn(d.view("ann", "1"))[3])
+		testRestart(t, version, (*desk).reopen)
+		testRestart(t, version, (*desk).kill)
 	})
+}
+
+func testRestart(t *testing.T, version int, restart func(*desk)) {
+	d, c := newDesk(t, nil), newClients(t)
+	p := d.page(c, version, "ann", "1")
+	p.do("say", object{"messages": []object{{"id": "m", "role": "user", "content": "call note:a\nsay one hold two"}}})
+	p.do("follow", nil)
+	require.Eventually(t, func() bool { return len(saidIn(d.view("ann", "1"))) == 3 }, 10*time.Second, time.Millisecond)
+	restart(d)
+	p.do("stop", nil)
+	d.letGo()
+	p.move()
+	p.mustBe(p.catchUp())
+	require.Equal(t, "assistant one hold two", saidIn(d.view("ann", "1"))[3])
+	require.Equal(t, []string{"a"}, notes.Or(d.view("ann", "1").State(), nil))
 }

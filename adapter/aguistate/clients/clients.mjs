@@ -4,6 +4,8 @@ import readline from "node:readline";
 const libraries = { 0: await import("client-0"), 1: await import("client-1") };
 const agents = {};
 let warnings = [];
+process.on("unhandledRejection", () => {}); // the client does not catch all of a connection that breaks off
+process.on("uncaughtException", () => {});
 console.warn = console.error = console.log = (...args) => warnings.push(args.map(String).join(" "));
 
 // cutAfter returns a fetch whose answers break off after so many bytes.
