@@ -31,6 +31,29 @@ type office struct {
 	meanwhile func() // is called before each answer
 }
 
+// failsOnce reports whether this attempt to answer fails.
+func (o *office) failsOnce() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fails := o.fails
+	o.fails = false
+	return fails
+}
+
+// before has fn called before each answer, and nothing if it is nil.
+func (o *office) before(fn func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.meanwhile = fn
+}
+
+// fail lets the next attempt to answer fail.
+func (o *office) fail() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fails = true
+}
+
 func newOffice(t *testing.T, opts ...tool.Option) *office {
 	o := &office{}
 	type in struct {
@@ -44,12 +67,14 @@ func newOffice(t *testing.T, opts ...tool.Option) *office {
 		return "paid " + in.To, nil
 	}, append(opts, tool.NeedsApproval(func(_ context.Context, in in) (string, bool) { return "money for " + in.To, true }))...))
 	ask := func(ctx context.Context, turn *tool.Turn) error {
+		o.mu.Lock()
 		o.asked++
-		if o.meanwhile != nil {
-			o.meanwhile()
+		meanwhile := o.meanwhile
+		o.mu.Unlock()
+		if meanwhile != nil {
+			meanwhile()
 		}
-		if o.fails {
-			o.fails = false
+		if o.failsOnce() {
 			return errors.New("no model")
 		}
 		msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
@@ -171,7 +196,7 @@ func TestApprovalOfARunThatFails(t *testing.T) {
 	o := newOffice(t)
 	_, err := o.hear(t, "pay a")
 	require.NoError(t, err)
-	o.fails = true
+	o.fail()
 	_, err = o.hear(t, "approve a")
 	require.Error(t, err)
 	require.Len(t, o.made, 1, "the call was committed before the model was asked")

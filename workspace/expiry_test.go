@@ -65,12 +65,12 @@ func TestExpiry(t *testing.T) {
 		},
 		"an approval that was accepted before": func(t *testing.T, o *office) {
 			hear(t, o, "pay a", "")
-			o.meanwhile = func() {
-				o.meanwhile = nil
+			o.before(func() {
+				o.before(nil)
 				_, err := o.m.Submit(context.Background(), "ann", workspace.Message{Approve: []string{"call_a"}})
 				require.NoError(t, err)
 				time.Sleep(2 * wait)
-			}
+			})
 			hear(t, o, "hello", "re hello")
 			require.NoError(t, o.m.Wait(t.Context()))
 			require.Len(t, o.made, 1)
@@ -79,12 +79,12 @@ func TestExpiry(t *testing.T) {
 		},
 		"an approval that comes too late": func(t *testing.T, o *office) {
 			hear(t, o, "pay a", "")
-			o.meanwhile = func() {
-				o.meanwhile = nil
+			o.before(func() {
+				o.before(nil)
 				time.Sleep(2 * wait)
 				_, err := o.m.Submit(context.Background(), "ann", workspace.Message{Approve: []string{"call_a"}})
 				require.ErrorIs(t, err, workspace.ErrNotSuspended)
-			}
+			})
 			hear(t, o, "hello", "re hello")
 			time.Sleep(soon)
 			require.Empty(t, o.made)
@@ -92,21 +92,21 @@ func TestExpiry(t *testing.T) {
 		},
 		"the model is away": func(t *testing.T, o *office) {
 			hear(t, o, "pay a", "")
-			o.meanwhile = func() { o.fails = true }
+			o.before(o.fail)
 			time.Sleep(2 * wait)
 			dead := view(t, o.m, "ann").DeadLetters
 			require.Len(t, dead, 1, "it is not tried again and again")
-			o.meanwhile = nil
+			o.before(nil)
 			require.NoError(t, o.m.Retry(t.Context(), "ann", dead[0].Message.ID))
 			time.Sleep(soon)
 			require.Empty(t, o.waits(t))
 		},
 		"the run of the expiry is undone": func(t *testing.T, o *office) {
 			hear(t, o, "pay a", "")
-			o.meanwhile = func() {
-				o.meanwhile = nil
+			o.before(func() {
+				o.before(nil)
 				time.Sleep(time.Minute)
-			}
+			})
 			time.Sleep(wait + soon)
 			require.NotNil(t, view(t, o.m, "ann").Run)
 			_, err := o.m.Handle(t.Context(), "ann", whenBusy(workspace.BusyRollback, text("hello")))

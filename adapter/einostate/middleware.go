@@ -214,8 +214,8 @@ func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.Invokab
 	}, nil
 }
 
-func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema.Message], mc *adk.ModelContext) (model.BaseModel[*schema.Message], error) {
-	p := &prompter{next: next, turn: turnOf(ctx), tools: mc.Tools}
+func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema.Message], _ *adk.ModelContext) (model.BaseModel[*schema.Message], error) {
+	p := &prompter{next: next, turn: turnOf(ctx)}
 	p.window = p.turn.Window(ctx, m.Window)
 	if m.Context != nil {
 		p.context = "<context>\n" + strings.TrimSuffix(m.Context(ctx, p.turn.State()), "\n") + "\n</context>"
@@ -231,13 +231,12 @@ func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema
 type prompter struct {
 	next    model.BaseModel[*schema.Message]
 	turn    *turn
-	tools   []*schema.ToolInfo
 	window  *transcript.Window
 	context string
 }
 
 func (p *prompter) Generate(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
-	msgs, err := p.prompt(ctx, msgs)
+	msgs, err := p.prompt(ctx, msgs, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -245,20 +244,21 @@ func (p *prompter) Generate(ctx context.Context, msgs []*schema.Message, opts ..
 }
 
 func (p *prompter) Stream(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
-	msgs, err := p.prompt(ctx, msgs)
+	msgs, err := p.prompt(ctx, msgs, opts)
 	if err != nil {
 		return nil, err
 	}
 	return p.next.Stream(ctx, msgs, opts...)
 }
 
-func (p *prompter) prompt(ctx context.Context, msgs []*schema.Message) ([]*schema.Message, error) {
+// prompt returns what the model is sent. The options have the tools.
+func (p *prompter) prompt(ctx context.Context, msgs []*schema.Message, opts []model.Option) ([]*schema.Message, error) {
 	if p.window != nil {
 		own, err := Messages(msgs...)
 		if err != nil {
 			return nil, err
 		}
-		tools, err := state.JSONOf(p.tools)
+		tools, err := state.JSONOf(model.GetCommonOptions(nil, opts...).Tools)
 		if err != nil {
 			return nil, err
 		}

@@ -127,13 +127,6 @@ func (tb *tab) notice(event any) {
 	}
 }
 
-// asked returns the addresses that the tab has asked for.
-func (tb *tab) asked() []string {
-	tb.mu.Lock()
-	defer tb.mu.Unlock()
-	return slices.Clone(tb.requests)
-}
-
 // forgive forgets the complaints so far.
 func (tb *tab) forgive() []string {
 	tb.mu.Lock()
