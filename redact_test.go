@@ -33,6 +33,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	xmaps "golang.org/x/exp/maps"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
@@ -413,7 +414,8 @@ func TestSecretIsShownNowhere(t *testing.T) {
 			}
 		}
 		// Comparing costs more, so each program does it with one handle.
-		names := slices.Sorted(maps.Keys(handles))
+		names := xmaps.Keys(handles)
+		slices.Sort(names)
 		name := names[rng.IntN(len(names))]
 		for where, text := range differences(handles[name], other) {
 			requireNoSecret(t, name+": "+where, text, forms)
