@@ -12,7 +12,6 @@ import (
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/wire"
-	"github.com/agentstate/state/workspace"
 )
 
 func TestTheGuideListsEveryOption(t *testing.T) {
@@ -23,8 +22,6 @@ func TestTheGuideListsEveryOption(t *testing.T) {
 		"tool.Loop":         reflect.TypeFor[tool.Loop](),
 		"wire.Transport":    reflect.TypeFor[wire.Transport](),
 		"transcript.Window": reflect.TypeFor[transcript.Window](),
-		"workspace.Options": reflect.TypeFor[workspace.Options](),
-		"workspace.Message": reflect.TypeFor[workspace.Message](),
 		"inspect.Options":   reflect.TypeFor[inspect.Options](),
 	} {
 		_, section, found := strings.Cut(page, "\n## "+heading+"\n")

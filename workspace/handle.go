@@ -210,6 +210,12 @@ func (m *Manager) newBeginning(userID string, msg Message) (*beginning, error) {
 // checkMessage returns an error for a message that does not even fit into an
 // empty conversation.
 func (m *Manager) checkMessage(msg Message) error {
+	if _, err := toolsOf(msg.Tools); err != nil {
+		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
+	}
+	if err := msg.patch(state.New(m.opts.Schema)); err != nil {
+		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
+	}
 	if msg.Content == nil { // it has answers
 		return nil
 	}

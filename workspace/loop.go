@@ -27,12 +27,15 @@ import (
 // A run ends when calls wait for a person, too. The Approve, Refuse and Answers
 // of a later message bring the decision.
 //
+// The tools of the sender, see [Run.ClientTools], are offered to each agent that has
+// no tool of that name.
+//
 // The reply is the last text that a model has said. Errors that may pass are
 // waited out as [tool.Agent] says, while the run is under way. Any other error
 // fails the message.
 func Loop(l *tool.Loop) func(context.Context, *Run) error {
 	return func(ctx context.Context, run *Run) error {
-		reply, err := l.Run(ctx, run.State())
+		reply, err := withClientTools(l, run).Run(ctx, run.State())
 		if reply != "" {
 			run.SetReply(reply)
 		}

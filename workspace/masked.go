@@ -127,6 +127,12 @@ func (m *Message) json(redact func(string) string) messageJSON {
 		answer, _ := maskedJSON(json.RawMessage(a.Raw()), redact) // which is JSON
 		v.Answers = append(v.Answers, answer)
 	}
+	for name := range m.Fields { // values of secrets are not known as such before they are stored
+		if v.Fields == nil {
+			v.Fields = map[string]json.RawMessage{}
+		}
+		v.Fields[redact(name)] = jsontext.AppendQuote(nil, masked)
+	}
 	if m.Content != nil {
 		v.Content, _ = maskedJSON(json.RawMessage(m.Content.Raw()), redact) // which is JSON
 	}

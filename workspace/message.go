@@ -49,6 +49,15 @@ type Message struct {
 	// accepted, and the error is state.ErrDenied. Approved calls are made with the
 	// rights of the agent that has made them, and tool.CallOf names this one.
 	Agent string
+	// Fields are values for fields of the State, and null for those to delete: what a
+	// person has edited together with what they say. They are stored with Content,
+	// whatever the handlers of the fields are, with the rights of Agent. A message
+	// with one that may not be written, or does not fit, is not accepted; the error
+	// is that of [state.State.Patch].
+	Fields map[string]state.JSON
+	// Tools are those of the sender, such as functions of a page, at most 128: see
+	// [Run.ClientTools].
+	Tools []ClientTool
 	// Trace is a text for the Tracer of the process that handles the message,
 	// which finds it in Operation.Links (default: what Tracer.Inject returns
 	// when the message is handed over). A Trace that is not UTF-8, or is longer
@@ -137,6 +146,9 @@ type messageJSON struct {
 	Approve []string          `json:"approve,omitempty"`
 	Refuse  []string          `json:"refuse,omitempty"`
 	Agent   string            `json:"agent,omitempty"`
+
+	Fields map[string]json.RawMessage `json:"fields,omitempty"`
+	Tools  []ClientTool               `json:"tools,omitempty"`
 }
 
 // encode checks a message and returns its JSON.
@@ -146,7 +158,18 @@ func (m Message) encode() ([]byte, error) {
 			return nil, fmt.Errorf("%w: the ids of a message must be UTF-8 of at most %d bytes", ErrInvalid, maxID)
 		}
 	}
-	s := messageJSON{ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Approve: m.Approve, Refuse: m.Refuse, Agent: m.Agent}
+	s := messageJSON{
+		ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Approve: m.Approve, Refuse: m.Refuse, Agent: m.Agent, Tools: m.Tools,
+	}
+	for name, value := range m.Fields {
+		if !value.Valid() {
+			return nil, fmt.Errorf("%w: the field %s of the message has no JSON", ErrInvalid, fault.Quote(name))
+		}
+		if s.Fields == nil {
+			s.Fields = map[string]json.RawMessage{}
+		}
+		s.Fields[name] = json.RawMessage(value)
+	}
 	decided := m.decided()
 	switch {
 	case internal.IsMessage(m.Content):
@@ -193,7 +216,15 @@ func decodeStored(data []byte) (Message, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return Message{}, err
 	}
-	m := Message{ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Approve: s.Approve, Refuse: s.Refuse, Agent: s.Agent}
+	m := Message{
+		ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Approve: s.Approve, Refuse: s.Refuse, Agent: s.Agent, Tools: s.Tools,
+	}
+	for name, value := range s.Fields {
+		if m.Fields == nil {
+			m.Fields = map[string]state.JSON{}
+		}
+		m.Fields[name] = state.JSON(value)
+	}
 	for _, text := range s.Answers {
 		a, err := state.DecodeMessage(text)
 		if err != nil {

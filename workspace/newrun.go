@@ -125,6 +125,9 @@ func (r *Run) read(ctx context.Context, h *ledger.Head) (content *document.Docum
 // receiveMessage adds the message to the conversation and to the settings.
 func (r *Run) receiveMessage() error {
 	r.receiveDecisions()
+	if err := r.message.patch(r.state); err != nil {
+		return err
+	}
 	if r.message.Content != nil {
 		if err := state.Messages.Set(r.state, []state.Message{r.message.Content}); err != nil {
 			return err

@@ -31,7 +31,7 @@ func (r *Run) Suspend(callIDs ...string) error {
 }
 
 // answer puts the result of a suspended call behind it, with the rights of an
-// agent, or of the host if agent is empty. If it returns an error, nothing has
+// agent, or of the host if agent is empty or the tool is the sender's. If it returns an error, nothing has
 // changed.
 func (c *liveContent) answer(agent string, m state.ToolResultMessage) error {
 	key := runctx.Key(m.Call())
@@ -41,7 +41,7 @@ func (c *liveContent) answer(agent string, m state.ToolResultMessage) error {
 	open := openCalls(c.state)[key]
 	branch := c.state.Fork()
 	st := branch
-	if agent != "" {
+	if agent != "" && !c.suspended.isClient(key) {
 		st = branch.As(agent)
 	}
 	err := st.History().Answer(m)

@@ -140,7 +140,7 @@ func (s *suspendedCalls) calls(st *state.State) (calls []Suspended) {
 		key := runctx.Key(call)
 		found[key]++
 		if s := now[key]; found[key] > s.Approved {
-			calls = append(calls, Suspended{ToolCall: call, Reason: s.Reason, RunID: s.RunID, Since: s.At})
+			calls = append(calls, Suspended{ToolCall: call, Reason: s.Reason, RunID: s.RunID, Since: s.At, Client: s.Reason == errClient.Error()})
 		}
 	}
 	return calls
@@ -181,6 +181,13 @@ func (s *suspendedCalls) has(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now[key].Calls > s.now[key].Approved
+}
+
+// isClient reports whether the calls with a key are of tools of the sender.
+func (s *suspendedCalls) isClient(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now[key].Reason == errClient.Error()
 }
 
 // takeOne removes one call with a key that waits.
@@ -237,6 +244,7 @@ type Suspended struct {
 	Agent  string    // that has made the call, "" for the host
 	RunID  string    // of the run that has suspended it
 	Since  time.Time // when that was
+	Client bool      // its tool is that of the sender of a message: see [Run.ClientTools]
 }
 
 // Suspended returns the calls of the conversation that wait, in their order.

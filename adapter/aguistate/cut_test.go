@@ -31,6 +31,8 @@ func TestStreamsBreakOffAnywhere(t *testing.T) {
 			s := p.catchUp()
 			p.mustBe(s, cut)
 			s = p.say("say and on")
+			text, _ := s.lastError()
+			require.Empty(t, text, cut)
 			p.mustBe(s, cut)
 		}
 	})

@@ -17,6 +17,10 @@ type Options struct {
 	User func(r *http.Request) (string, error)
 	// Agent is the agent of the Team with whose rights pages read and write.
 	Agent string
+	// Write names fields that a page may replace although their handler does not,
+	// such as lists, to which Set appends. What the handler Replace or LastWins has,
+	// it may write if Agent may.
+	Write []string
 }
 
 // ErrForbidden is an error of Options.User for somebody who is known and may not

@@ -76,6 +76,12 @@ func (in *input) isNew() bool {
 	return in.ProtocolVersion != "" && !strings.HasPrefix(in.ProtocolVersion, "0.")
 }
 
+// wantsAnswer reports whether a client without a new message of the user waits for
+// the end of a run: it has decided, or its tools have answered.
+func (in *input) wantsAnswer() bool {
+	return len(in.Resume) > 0 || len(in.Messages) > 0 && in.Messages[len(in.Messages)-1].Role == "tool"
+}
+
 // normalize gives a message of a client the form that those of views have.
 func (m *message) normalize() error {
 	if m.ID == "" {

@@ -80,6 +80,12 @@ func (d *desk) open() {
 	d.t.Cleanup(func() { d.close(m, srv) })
 }
 
+// reopen stops the server and starts it again.
+func (d *desk) reopen() {
+	d.close(d.m, d.srv)
+	d.open()
+}
+
 func (d *desk) close(m *workspace.Manager, srv *httptest.Server) {
 	require.NoError(d.t, m.Close())
 	srv.CloseClientConnections()
@@ -289,6 +295,9 @@ func (d *desk) page(c *clients, version int, user, thread string) *page {
 func (p *page) open() {
 	p.c.do(object{"op": "open", "id": p.id, "version": p.version, "url": p.d.srv.URL, "thread": p.thread, "headers": object{"User": p.user}})
 }
+
+// move lets the page go on with the server that was opened last.
+func (p *page) move() { p.do("move", object{"url": p.d.srv.URL}) }
 
 func (p *page) do(op string, with object) *shown {
 	command := object{"op": op, "id": p.id}

@@ -22,6 +22,8 @@ type message struct {
 	ToolCalls  []toolCall      `json:"toolCalls,omitempty"`
 	ToolCallID string          `json:"toolCallId,omitempty"`
 
+	Error string `json:"error,omitempty"` // of a tool of the client
+
 	reasoning string // that was stored with it, which no snapshot has
 	agent     string // that has said it
 }
@@ -159,7 +161,6 @@ func contentOf(m state.TextMessage, redact func(string) string) (content json.Ra
 // conversation is what a client is shown of a view.
 type conversation struct {
 	messages []message
-	open     map[string]state.ToolCall // the calls without a result, by their ids here
 	waiting  []waitingCall
 	last     int // the highest number of a message
 }
@@ -175,10 +176,19 @@ type waitingCall struct {
 func messageID(number int) string     { return fmt.Sprintf("msg-%d", number) }
 func callID(number, index int) string { return fmt.Sprintf("call-%d-%d", number, index) }
 
+// callNumber returns the number of the message that makes a call, or 0.
+func callNumber(id string) int {
+	var number, index int
+	if n, err := fmt.Sscanf(id, "call-%d-%d", &number, &index); n < 2 || err != nil || callID(number, index) != id {
+		return 0
+	}
+	return number
+}
+
 // newConversation translates the messages of a view. Those that wait are at the
 // end.
 func newConversation(v *workspace.View) *conversation {
-	c := &conversation{open: map[string]state.ToolCall{}}
+	c := &conversation{}
 	agents := map[state.JSON]string{} // by messages
 	for _, r := range v.State().History().All() {
 		for _, m := range r.Output {
@@ -202,7 +212,6 @@ func newConversation(v *workspace.View) *conversation {
 			for i, call := range msg.Calls() {
 				id := callID(m.Number, i)
 				open[runctx.Key(call)] = append(open[runctx.Key(call)], id)
-				c.open[id] = call
 				out.ToolCalls = append(out.ToolCalls, toolCall{id, "function", functionCall{v.Redact(call.Name), argumentsOf(call, v.Redact)}})
 			}
 		case state.ToolResultMessage:
@@ -212,7 +221,6 @@ func newConversation(v *workspace.View) *conversation {
 				continue // its call is no longer in the conversation
 			}
 			out.ToolCallID, open[key] = open[key][0], open[key][1:]
-			delete(c.open, out.ToolCallID)
 		default:
 			continue
 		}

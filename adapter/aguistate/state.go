@@ -48,6 +48,17 @@ func fieldsOf(v *workspace.View, agent string) map[string]string {
 // that is not known.
 func (s *stream) showState() {
 	fields := fieldsOf(s.view, s.handler.opts.Agent)
+	if fields[versionKey] == string(quote(s.base)) {
+		for _, info := range s.view.State().Fields() {
+			switch value, edited := s.overlay[info.Name]; {
+			case !edited || info.Secret:
+			case value == "null":
+				delete(fields, info.Name)
+			default:
+				fields[info.Name] = string(value)
+			}
+		}
+	}
 	if s.fields == nil {
 		s.out.send(event{Type: stateSnapshot, Snapshot: objectOf(fields)})
 	} else if patch := patchOf(s.fields, fields); len(patch) > 0 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -21,6 +22,7 @@ type stream struct {
 	out     *writer
 
 	target string // the message that the request waits for, or "" if it follows the thread
+	once   bool   // it does not follow longer than what is under way
 	last   string // the message whose handling has ended last, of the run that is open
 	runs   int    // that were begun
 	isOpen bool   // the last of them has not ended
@@ -30,7 +32,11 @@ type stream struct {
 	head   head
 	have   []message         // what the client shows
 	fields map[string]string // the state that it has, or nil if that is not known
-	live   liveText
+	// overlay has what the client has changed, as long as its message waits and the
+	// state has the version base.
+	overlay map[string]state.JSON
+	base    string
+	live    liveText
 }
 
 // head is what tells that a view is outdated.
@@ -103,26 +109,18 @@ func (s *stream) begin() (more bool) {
 	}
 	added := s.in.added(s.view, s.conv)
 	s.conv.messages = append(s.conv.messages, added...) // as they will be
+	fields := s.edits()
+	s.base, s.overlay = versionOf(s.view), fields
 	s.openRun()
 	s.show(len(added) == 0)
-	_ = s.out.flush() // what the client says counts also if it has gone
-	for _, m := range added {
-		content, err := m.userMessage()
-		if err != nil {
-			return s.fail(err)
+	_ = s.out.flush()
+	if err := s.handOver(added, fields); err != nil {
+		if s.overlay = nil; s.read() {
+			s.show(false) // takes back what was not accepted
 		}
-		out, err := s.handler.m.Submit(context.WithoutCancel(s.ctx), s.thread, workspace.Message{ID: m.ID, Content: content})
-		switch {
-		case err != nil:
-			return s.fail(err)
-		case out.Status == workspace.StatusRejected:
-			return s.fail(workspace.ErrBusy)
-		}
-		s.target = m.ID
+		return s.fail(err)
 	}
-	if len(added) == 0 {
-		return s.settle()
-	}
+	s.once = s.target == "" && s.in.wantsAnswer()
 	return s.refresh()
 }
 
@@ -158,6 +156,9 @@ func (s *stream) refresh() (more bool) {
 	if !s.read() {
 		return false
 	}
+	if !slices.ContainsFunc(pending(s.view), func(m workspace.Message) bool { return m.ID == s.target }) {
+		s.overlay = nil
+	}
 	s.openRun()
 	s.show(false)
 	return s.settle()
@@ -183,7 +184,7 @@ func (s *stream) settle() (more bool) {
 		return s.tellError(string(as), reason)
 	}
 	s.last = ""
-	return s.target == ""
+	return s.target == "" && !s.once
 }
 
 // endingOf returns how the handling of a message has ended.
@@ -229,11 +230,16 @@ func (s *stream) runID() string {
 
 // finish ends the run.
 func (s *stream) finish(cancelled bool) {
-	e := event{Type: runFinished, ThreadID: s.in.ThreadID, RunID: s.runID()}
-	if cancelled && s.in.isNew() {
+	e := event{Type: runFinished, ThreadID: s.in.ThreadID, RunID: s.runID(), Outcome: s.waits()}
+	s.endText()
+	switch {
+	case e.Outcome != nil && e.Outcome.Interrupts != nil: // the protocol demands both snapshots
+		s.resetMessages(s.conv.messages)
+		s.fields = nil
+		s.showState()
+	case cancelled && s.in.isNew():
 		e.Outcome = &outcome{Type: "cancelled"}
 	}
-	s.endText()
 	s.out.send(e)
 	s.isOpen = false
 }
@@ -249,7 +255,10 @@ func (s *stream) fail(err error) (more bool) {
 		text = of.Err.Error() // without the name of the workspace
 	}
 	class := workspace.ErrorClass(err)
-	if errors.Is(err, ErrInvalid) {
+	switch {
+	case errors.Is(err, state.ErrDenied):
+		class = "denied"
+	case errors.Is(err, ErrInvalid), errors.Is(err, workspace.ErrNotSuspended):
 		class = "argument"
 	}
 	return s.tellError(class, text)

@@ -40,6 +40,10 @@ const commands = {
     agents[id] = agent;
     return show(agent, []);
   },
+  move({ id, url }) {
+    agents[id].url = url;
+    return show(agents[id], []);
+  },
   // say adds messages, and sets members of the state.
   say({ id, messages, keep, state }) {
     const agent = agents[id];
@@ -54,12 +58,12 @@ const commands = {
     const log = [];
     agent.fetch = cut === undefined ? agent.plainFetch : cutAfter(cut);
     const timer = setTimeout(() => { log.push({ type: "TIMEOUT" }); agent.abortRun(); }, timeout);
-    let error;
+    let error, abort;
     try {
       await agent.runAgent({ resume, tools, runId }, {
         onEvent({ event }) {
           log.push(event);
-          if (event.type === until && --count === 0) setTimeout(() => agent.abortRun(), 1); // when it is applied
+          if (event.type === until && --count === 0) abort = setTimeout(() => agent.abortRun(), 1); // when it is applied
         },
         onRunFinishedEvent(e) { agent.pendingCalls = e.pendingToolCallIds ?? []; },
       });
@@ -67,6 +71,7 @@ const commands = {
       error = e;
     }
     clearTimeout(timer);
+    clearTimeout(abort);
     return show(agent, log, error);
   },
   // follow is run without an end: it answers at once, and wait tells what has come.

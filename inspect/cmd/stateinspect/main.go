@@ -66,6 +66,8 @@ type config struct {
 	write, delete       bool
 	keys, schema, table string
 	text                textConfig
+	types               bool
+	agent               string
 }
 
 const usage = `usage: stateinspect [flags] URL
@@ -84,6 +86,7 @@ stateinspect -text log -user alice sqlite:desk.db            who changed what, a
 stateinspect -text diff -user alice -from 3 -to 7 sqlite:desk.db
 stateinspect -text verify sqlite:desk.db                     whether it is intact; -user alice: one workspace
 stateinspect -text export -user alice sqlite:desk.db         as JSON, without secrets
+stateinspect types -agent ui sqlite:desk.db                  what an agent may read, as a type of TypeScript
 
 flags:
 `
@@ -108,6 +111,10 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*con
 	flags.Uint64Var(&c.text.at, "at", 0, "the `version` for -text show (default: the present one)")
 	flags.Uint64Var(&c.text.from, "from", 0, "the `version` that -text diff begins with (default: the one before -to)")
 	flags.Uint64Var(&c.text.to, "to", 0, "the `version` that -text diff ends with (default: the present one)")
+	if c.types = len(args) > 0 && args[0] == "types"; c.types {
+		flags.StringVar(&c.agent, "agent", "", "the `name` of the agent (default: all fields)")
+		args = args[1:]
+	}
 	if len(args) == 1 && args[0] == "help" {
 		args = []string{"-h"}
 	}
@@ -119,6 +126,8 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*con
 		return nil, err
 	case err != nil:
 		return nil, usageError("%w", err)
+	case c.types && c.schema != "" && flags.NArg() == 0:
+		return c, nil // needs no store
 	case flags.NArg() == 0:
 		return nil, usageError("the URL of the store is missing")
 	case flags.NArg() > 1:
@@ -128,7 +137,10 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*con
 	if c.store, err = parseAddress(flags.Arg(0), getenv); err != nil {
 		return nil, usageError("%w", err)
 	}
-	if c.text.mode != "" {
+	switch {
+	case c.types:
+		return c, nil
+	case c.text.mode != "":
 		return c, c.text.check()
 	}
 	return c, c.checkAddr()
@@ -139,6 +151,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, lo
 	c, err := parseConfig(args, getenv, out)
 	if err != nil {
 		return err
+	}
+	if c.store == nil {
+		schema, err := c.readSchema(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return printTypes(schema, c.agent, out)
 	}
 	return c.store.conceal(c.run(ctx, out, log))
 }
@@ -154,12 +173,15 @@ func (c *config) run(ctx context.Context, out, log io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if !c.write && !c.delete || c.text.mode != "" {
+	if !c.write && !c.delete || c.text.mode != "" || c.types {
 		db = store.ReadOnly(db)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if opts.Schema, err = c.readSchema(ctx, db); err != nil {
 		return err
+	}
+	if c.types {
+		return printTypes(opts.Schema, c.agent, out)
 	}
 	// The end of ctx ends the Manager only after the requests.
 	m, err := workspace.Open(context.WithoutCancel(ctx), db, &opts)

@@ -1,4 +1,5 @@
-// Package browsertest tests the pages of package inspect in a real browser.
+// Package browsertest tests the pages of package inspect, and that of examples/web,
+// in a real browser.
 //
 // The tests need Chromium and axe-core, which scripts/browser installs. Without
 // them they are skipped, or fail if STATE_TEST_REQUIRE contains browser. With

@@ -1,0 +1,215 @@
+package aguistate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/workspace"
+)
+
+// handOver hands over what the request brings: the messages of the user, what they
+// have decided, and what they have changed in the state.
+func (s *stream) handOver(added []message, fields map[string]state.JSON) error {
+	if err := s.checkEdits(fields); err != nil {
+		return err
+	}
+	ctx := context.WithoutCancel(s.ctx) // what the client says counts also if it has gone
+	msg := workspace.Message{ID: s.in.RunID, Agent: s.handler.opts.Agent, Fields: fields}
+	for _, t := range s.in.Tools {
+		msg.Tools = append(msg.Tools, workspace.ClientTool{Name: t.Name, Description: t.Description, Schema: state.JSON(t.Parameters)})
+	}
+	decided, err := s.decide(&msg)
+	switch {
+	case err != nil:
+		return err
+	case len(added) == 0 && decided:
+		return s.submit(ctx, msg)
+	case len(added) == 0 && len(fields) > 0:
+		return s.handler.m.Update(ctx, s.thread, func(w *workspace.Workspace) error {
+			st := w.State()
+			if msg.Agent != "" {
+				st = st.As(msg.Agent)
+			}
+			values := map[string]any{}
+			for name, value := range fields {
+				var v any
+				if err := json.Unmarshal([]byte(value), &v); err != nil {
+					return err
+				}
+				values[name] = v
+			}
+			return st.Patch(values)
+		})
+	}
+	for _, m := range added {
+		msg.ID = m.ID
+		if msg.Content, err = m.userMessage(); err != nil {
+			return err
+		}
+		if err := s.submit(ctx, msg); err != nil {
+			return err
+		}
+		msg = workspace.Message{Agent: msg.Agent, Tools: msg.Tools} // all else came with the first one
+	}
+	return nil
+}
+
+func (s *stream) submit(ctx context.Context, msg workspace.Message) error {
+	out, err := s.handler.m.Submit(ctx, s.thread, msg)
+	if err == nil && out.Status == workspace.StatusRejected {
+		err = workspace.ErrBusy
+	}
+	s.target = msg.ID
+	return err
+}
+
+// edits returns what the client has changed in the version of the state that it
+// names: nothing if that is not held, or is none of this thread.
+func (s *stream) edits() map[string]state.JSON {
+	var theirs map[string]json.RawMessage
+	var base string
+	if json.Unmarshal(s.in.State, &theirs) != nil || json.Unmarshal(theirs[versionKey], &base) != nil {
+		return nil
+	}
+	delete(theirs, versionKey)
+	v := s.view
+	if versionOf(v) != base {
+		number, _, _ := strings.Cut(base, "-")
+		version, err := strconv.ParseUint(number, 10, 64)
+		if err == nil {
+			v, err = s.handler.m.ViewAt(s.ctx, s.thread, version)
+		}
+		if err != nil || versionOf(v) != base {
+			return nil
+		}
+	}
+	changed := map[string]state.JSON{}
+	was := fieldsOf(v, s.handler.opts.Agent)
+	for name := range was {
+		if _, stays := theirs[name]; !stays && name != versionKey {
+			changed[name] = "null"
+		}
+	}
+	for name, value := range theirs {
+		if old, present := was[name]; !present || !sameInClient(old, value) {
+			changed[name] = state.JSON(value)
+		}
+	}
+	return changed
+}
+
+// sameInClient reports whether a client reads the same from both texts: its numbers
+// have 53 bits.
+func sameInClient(a string, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// checkEdits refuses to replace what a handler combines.
+func (s *stream) checkEdits(changed map[string]state.JSON) error {
+	handlers := map[string]string{state.Messages.Name: "that of the conversation"}
+	for _, f := range s.view.State().Fields() {
+		if f.Name != state.Messages.Name {
+			handlers[f.Name] = f.Handler
+		}
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		h := handlers[name]
+		if h == "" || h == "replace" || h == "last_wins" || slices.Contains(s.handler.opts.Write, name) && name != state.Messages.Name {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%w: a page may not replace the field %q, whose handler is %s", state.ErrDenied, name, h))
+	}
+	return errors.Join(errs...)
+}
+
+// decide reads the decisions about calls that wait. Those about calls that others
+// have decided are left out.
+func (s *stream) decide(msg *workspace.Message) (decided bool, err error) {
+	for _, m := range s.in.Messages {
+		w := s.conv.find(m.ToolCallID)
+		if m.Role != "tool" || w == nil || !w.Client {
+			continue
+		}
+		result := state.ToolResult(w.ToolCall, state.JSONText(m.text()))
+		if m.Error != "" {
+			result = state.ToolError(w.ToolCall, m.Error)
+		}
+		msg.Answers = append(msg.Answers, result)
+	}
+	for _, r := range s.in.Resume {
+		w := s.conv.find(r.InterruptID)
+		if w == nil {
+			if n := callNumber(r.InterruptID); n == 0 || n > s.conv.last {
+				return false, invalid("no call has the id %q", r.InterruptID)
+			}
+			continue
+		}
+		var answer struct {
+			Approved   *bool
+			EditedArgs json.RawMessage
+		}
+		if json.Unmarshal(r.Payload, &answer) != nil {
+			_ = json.Unmarshal(r.Payload, &answer.Approved) // else it is no decision
+		}
+		switch key := runctx.Key(w.ToolCall); {
+		case r.Status == "cancelled", r.Status == "resolved" && answer.Approved != nil && !*answer.Approved:
+			msg.Refuse = append(msg.Refuse, key)
+		case r.Status != "resolved" || len(r.Payload) == 0:
+			return false, invalid("the answer to %q has no payload", r.InterruptID)
+		case len(answer.EditedArgs) > 0:
+			return false, invalid("the arguments of %q cannot be edited", r.InterruptID)
+		case answer.Approved != nil:
+			msg.Approve = append(msg.Approve, key)
+		default:
+			msg.Answers = append(msg.Answers, state.ToolResult(w.ToolCall, state.JSON(r.Payload)))
+		}
+	}
+	return len(msg.Answers)+len(msg.Approve)+len(msg.Refuse) > 0, nil
+}
+
+// find returns the call that waits with an id, or nil.
+func (c *conversation) find(id string) *waitingCall {
+	for i := range c.waiting {
+		if c.waiting[i].id == id {
+			return &c.waiting[i]
+		}
+	}
+	return nil
+}
+
+// waits returns how the run ends for a client: with the calls that a person decides
+// about, or those of the client's own tools.
+func (s *stream) waits() *outcome {
+	interrupted, success := &outcome{Type: "interrupt"}, &outcome{Type: "success"}
+	for _, w := range s.conv.waiting {
+		if w.Client {
+			success.Pending = append(success.Pending, w.id)
+			continue
+		}
+		arguments := json.RawMessage(argumentsOf(w.ToolCall, s.view.Redact))
+		interrupted.Interrupts = append(interrupted.Interrupts, interrupt{
+			ID: w.id, Reason: "tool_call", Message: s.view.Redact(w.Reason), ToolCallID: w.id, ResponseSchema: approvalSchema,
+			Metadata: map[string]any{"name": s.view.Redact(w.Name), "arguments": arguments, "agent": w.Agent},
+		})
+	}
+	switch {
+	case len(interrupted.Interrupts) > 0:
+		return interrupted
+	case len(success.Pending) > 0 && s.in.isNew():
+		return success
+	}
+	return nil
+}
+
+var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"}},"required":["approved"]}`)

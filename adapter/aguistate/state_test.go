@@ -1,0 +1,103 @@
+package aguistate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/workspace"
+)
+
+// lastError returns the text and the class of the error with which a run has ended.
+func (s *shown) lastError() (text, code string) {
+	e := s.Events[len(s.Events)-1]
+	text, _ = e["message"].(string)
+	code, _ = e["code"].(string)
+	return text, code
+}
+
+func TestAPageEditsTheState(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		d, c := newDesk(t, nil), newClients(t)
+		d.opts.Write = []string{"notes"}
+		d.reopen()
+		p := d.page(c, version, "ann", "1")
+		p.mustBe(p.say("set title \"old\"\ncall note:a\nsay hello"))
+		p.do("say", object{"state": object{"title": "new", "notes": []string{"b"}}})
+		s := p.say("say I see")
+		p.mustBe(s)
+		require.Equal(t, "new", s.State["title"])
+		require.Equal(t, []any{"b"}, s.State["notes"])
+		for _, e := range s.Events { // the page never shows the old title again
+			if snapshot, ok := e["snapshot"].(map[string]any); ok {
+				require.Equal(t, "new", snapshot["title"])
+			}
+		}
+		p.do("say", object{"state": object{"title": "newest"}})
+		p.mustBe(p.catchUp()) // without a message
+		require.Equal(t, "newest", title.Or(d.view("ann", "1").State(), ""))
+
+		for name, value := range map[string]any{"count": 1, "scores": object{"a": 1}, "private": "x", "card": "x", "other": 1, "messages": []int{}} {
+			p.do("say", object{"state": object{name: value, "title": "lost"}})
+			s = p.say("say nothing")
+			text, code := s.lastError()
+			require.Contains(t, []string{"denied", "argument"}, code, name)
+			require.Contains(t, text, `"`+name+`"`)
+			p.mustBe(s, name)
+			require.Equal(t, "newest", s.State["title"], "nothing is written")
+			p.do("say", object{"keep": len(s.Messages)})
+		}
+	})
+}
+
+func TestStaleAndForgedStates(t *testing.T) {
+	d, c := newDesk(t, nil), newClients(t)
+	p, tab := d.page(c, 1, "ann", "1"), d.page(c, 0, "ann", "1")
+	p.mustBe(p.say("set title \"a\"\nsay hello"))
+	tab.mustBe(tab.catchUp())
+	p.do("say", object{"state": object{"title": "b"}})
+	p.mustBe(p.say("set count 1\nsay hello"))
+	tab.do("say", object{"state": object{"notes": nil}}) // is none to write: null is no list, and was not there
+	s := tab.say("say the other field is not touched")
+	tab.mustBe(s)
+	require.Equal(t, "b", s.State["title"])
+	tab2 := d.page(c, 0, "ann", "1")
+	tab2.mustBe(tab2.catchUp())
+	p.do("say", object{"state": object{"title": "c"}})
+	p.mustBe(p.catchUp())
+	tab2.do("say", object{"state": object{"title": "d"}}) // the later of two stands
+	tab2.mustBe(tab2.say("say mine"))
+	require.Equal(t, "d", title.Or(d.view("ann", "1").State(), ""))
+
+	for _, version := range []any{nil, "", "x", "0-", "1-0123456789abcdef", "999-0123456789abcdef", 7, strings.Repeat("9", 100)} {
+		p.do("say", object{"state": object{"title": "forged", "$version": version}})
+		p.mustBe(p.say("say hello"), version)
+		require.Equal(t, "d", title.Or(d.view("ann", "1").State(), ""))
+	}
+	// A page from before the deletion brings nothing back.
+	require.NoError(t, d.m.Delete(t.Context(), workspace.Thread("ann", "1")))
+	other := d.page(c, 1, "ann", "1")
+	other.mustBe(other.say("set count 1\nsay new"))
+	p.do("say", object{"state": object{"title": "gone"}})
+	p.mustBe(p.catchUp())
+	require.Empty(t, title.Or(d.view("ann", "1").State(), ""))
+}
+
+// Who is restarted in the middle of an answer goes on, and so do the pages.
+func TestTheServerIsRestarted(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		d, c := newDesk(t, nil), newClients(t)
+		p := d.page(c, version, "ann", "1")
+		p.do("say", object{"messages": []object{{"id": "m", "role": "user", "content": "call note:a\nsay one hold two"}}})
+		p.do("follow", nil)
+		require.Eventually(t, func() bool { return len(saidIn(d.view("ann", "1"))) == 3 }, 10*time.Second, time.Millisecond)
+		d.reopen()
+		p.do("stop", nil)
+		d.letGo()
+		p.move()
+		p.mustBe(p.catchUp())
+		require.Equal(t, "assistant one hold two", saidIn(d.view("ann", "1"))[3])
+	})
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// shop has the orders.
+var shop = map[string]order{
+	"#W1001": {"Desk lamp", 39.90, "delivered on Monday"},
+	"#W1002": {"Espresso machine", 249, "delivered, reported as broken"},
+	"#W1003": {"Walnut bookshelf", 189.50, "on its way, arrives on Friday"},
+}
+
+// modelURL returns the URL of the API of OpenAI if there is a key, otherwise that
+// of a server with a script.
+func modelURL(pace time.Duration) string {
+	if os.Getenv("OPENAI_API_KEY") != "" {
+		return cmp.Or(os.Getenv("OPENAI_BASE_URL"), "https://api.openai.com/v1")
+	}
+	return httptest.NewServer(script(pace)).URL
+}
+
+// script stands for a model, with a pause between words. It looks up orders and
+// refunds them. A message with the word "fail" makes it fail, at first.
+type script time.Duration
+
+// failed has the messages with which it has failed.
+var failed sync.Map
+
+var orderNumber = regexp.MustCompile(`#W\d+`)
+
+func (s script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || len(in.Messages) == 0 {
+		http.Error(w, `{"error":{"message":"want messages"}}`, http.StatusBadRequest)
+		return
+	}
+	for i := range in.Messages {
+		in.Messages[i].Content, _, _ = strings.Cut(in.Messages[i].Content, "<context>")
+	}
+	calls, number := 0, ""
+	for _, m := range in.Messages {
+		if m.Role == "tool" {
+			calls++
+		}
+		number = cmp.Or(orderNumber.FindString(m.Content), number) // the one that was named last
+	}
+	in.Messages = slices.DeleteFunc(in.Messages, func(m struct{ Role, Content string }) bool { return m.Role == "user" && m.Content == "" })
+	last := in.Messages[len(in.Messages)-1]
+	said := strings.ToLower(last.Content)
+	found := shop[number]
+	id := fmt.Sprint("call_", calls+1)
+	if strings.Contains(said, "fail") && last.Role == "user" {
+		if _, before := failed.LoadOrStore(last.Content, true); !before {
+			http.Error(w, `{"error":{"message":"the model is out of order"}}`, http.StatusBadRequest)
+			return
+		}
+	}
+	switch {
+	case last.Role == "tool" && strings.Contains(said, "refused"):
+		s.say(w, "Then I leave it as it is. Is there anything else that I can do?")
+	case last.Role == "tool" && strings.Contains(said, "euros"):
+		s.say(w, fmt.Sprintf("Done: %.2f euros for %s are on their way to the account of the customer. It takes two or three working days.", found.Price, number))
+	case last.Role == "tool" && found.Item != "":
+		s.say(w, fmt.Sprintf("%s is the %s for %.2f euros. It is %s.\n\nDo you want me to refund it?", number, strings.ToLower(found.Item), found.Price, found.Status))
+	case last.Role == "tool":
+		s.say(w, fmt.Sprintf("The shop knows no order %s. Please look at the number again.", number))
+	case strings.Contains(said, "refund") && found.Item != "":
+		s.call(w, id, "refund", fmt.Sprintf(`{"order":%q,"amount":%v}`, number, found.Price))
+	case orderNumber.MatchString(last.Content):
+		s.call(w, id, "look_up_order", fmt.Sprintf(`{"order":%q}`, number))
+	default:
+		s.say(w, "I look up orders and refund them. Which order is it about? Its number looks like #W1001.")
+	}
+}
+
+type object map[string]any
+
+func (s script) call(w http.ResponseWriter, id, name, arguments string) {
+	function := object{"name": name, "arguments": arguments}
+	send(w, object{"tool_calls": []object{{"index": 0, "id": id, "type": "function", "function": function}}}, nil)
+	send(w, object{}, "tool_calls")
+}
+
+// say streams a text by its words.
+func (s script) say(w http.ResponseWriter, text string) {
+	for _, word := range strings.SplitAfter(text, " ") {
+		send(w, object{"content": word}, nil)
+		time.Sleep(time.Duration(s))
+	}
+	send(w, object{}, "stop")
+}
+
+// send sends an event of a stream, and the end of the stream with a reason.
+func send(w http.ResponseWriter, delta object, reason any) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	chunk, _ := json.Marshal(object{"id": "1", "choices": []object{{"delta": delta, "finish_reason": reason}}})
+	fmt.Fprintf(w, "data: %s\n\n", chunk)
+	if reason != nil {
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}
+	_ = http.NewResponseController(w).Flush()
+}
