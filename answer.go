@@ -366,8 +366,8 @@ func (a *answers) size() int {
 // Pending returns the calls that the agent of the handle has to answer before
 // its model is asked again, in their order: those in its results that have no
 // answer, neither there nor in Messages. It leaves out suspended calls, such as
-// those that wait for a person. A handle of the host returns the calls in
-// results that name no agent.
+// those that wait for a person. A handle of the host returns only the calls in
+// results that name no agent: for those of an agent, ask the handle of [State.As].
 //
 // With Pending, a process that goes on where another one has stopped finds the
 // calls that were left. A call that is not in Messages, because it was pushed or

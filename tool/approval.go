@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -42,6 +43,23 @@ func NeedsApproval[In any](check func(ctx context.Context, in In) (reason string
 			}
 			return check(ctx, input.(In)) // a map or JSON is not given by reference
 		}
+	})
+}
+
+// Expires limits how long calls of a tool wait in a workspace, because of
+// [NeedsApproval] or [Suspend], to d. A call that has waited for so long is
+// answered as one about which nobody has decided in time, and its agent answers to
+// that. A decision that was accepted before counts. See
+// [github.com/agentstate/state/workspace.Suspended].
+//
+// A State without a workspace has no clock, and its calls wait without limit: the
+// program that stores it calls [Turn.Refuse].
+func Expires(d time.Duration) Option {
+	return option(func(b *binder) {
+		if d <= 0 {
+			b.fail("Expires: %v is not a time to wait", d)
+		}
+		b.expires = d
 	})
 }
 

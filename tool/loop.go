@@ -12,6 +12,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/transcript"
 )
 
 // Loop lets agents work on a State until nobody has anything left to do: it makes
@@ -45,7 +46,8 @@ type Loop struct {
 	// is committed before it.
 	Commit func(ctx context.Context) error
 	// MaxSteps is how many answers models may give in one run of a workspace, or in
-	// one call of Run (default 50). Beyond it, the error is ErrMaxSteps.
+	// one call of Run (default 50). Beyond it, the error is ErrMaxSteps. A negative
+	// number is refused.
 	MaxSteps int
 }
 
@@ -74,7 +76,8 @@ var ErrMaxSteps = errors.New("tool: too many steps")
 // If calls of the last answer wait for a result from outside, no model is asked
 // before they have one or the user has said more. The error is then ErrSuspended,
 // with the calls and the reasons. A call that is left from an earlier Run is made
-// first; if it has waited, its tool is asked again. Outside of a workspace, Run
+// first; if it has waited, its tool is asked again. An approved call of an agent
+// that the Loop has no longer is answered as not made. Outside of a workspace, Run
 // asks a model at least once otherwise: call it when there is something to
 // answer.
 //
@@ -121,6 +124,8 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop.Run: the State is nil")}
 	case len(l.Agents) == 0:
 		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop has no Agents")}
+	case l.MaxSteps < 0:
+		return nil, &kindError{state.ErrInvalid, fmt.Errorf("tool: Loop has MaxSteps %d", l.MaxSteps)}
 	case l.Route == nil && len(l.Agents) > 1:
 		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop has several Agents and no Route")}
 	}
@@ -207,7 +212,37 @@ func (r *looping) makeLeft() error {
 			return err
 		}
 	}
-	return nil
+	return r.answerOrphans()
+}
+
+// answerOrphans answers approved calls of agents that the Loop has no longer,
+// which nobody would make: their agents have left the program since.
+func (r *looping) answerOrphans() error {
+	if r.run == nil {
+		return nil
+	}
+	st := r.run.State()
+	var orphans []state.ToolResultMessage
+	for _, c := range transcript.Pending(state.Messages.Or(st, nil)) {
+		if _, ok := r.run.Approved(c); !ok {
+			continue
+		}
+		agent, said := "", false
+		for _, result := range st.History().All() {
+			if slices.ContainsFunc(callsOf(result.Output), func(o state.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name }) {
+				agent, said = result.Agent, true
+			}
+		}
+		known := func(name string) bool { return r.turns[name].st.Agent() == agent }
+		if said && !slices.ContainsFunc(r.names, known) {
+			orphans = append(orphans, state.ToolError(c, "The call was approved and not made: there is no agent "+agent+" any more."))
+		}
+	}
+	if orphans == nil {
+		return nil
+	}
+	r.goOn()
+	return st.History().Answer(orphans...)
 }
 
 // goOn notes that there is something to answer.

@@ -415,6 +415,7 @@ func TestLoopThatCannotWork(t *testing.T) {
 			return (&tool.Loop{Agents: map[string]tool.Agent{"a": {Ask: ask}, "b": {Ask: ask}}}).Run(ctx, st)
 		},
 		`"a" of a Loop`:    func() (string, error) { return (&tool.Loop{Agents: map[string]tool.Agent{"a": {}}}).Run(ctx, st) },
+		"MaxSteps -1":      func() (string, error) { return (&tool.Loop{Agents: agents, MaxSteps: -1}).Run(ctx, st) },
 		"the State is nil": func() (string, error) { return (&tool.Loop{Agents: agents}).Run(ctx, nil) },
 		"context is nil":   func() (string, error) { return (&tool.Loop{Agents: agents}).Run(noContext, st) },
 	} {

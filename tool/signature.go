@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
@@ -24,6 +25,8 @@ type signature struct {
 	// approval says whether a call with an input has to be approved, and why. It
 	// may be nil.
 	approval func(ctx context.Context, input any) (reason string, needed bool)
+	// expires is how long a call may wait, 0 for no limit.
+	expires time.Duration
 }
 
 // source is a field that is injected.

@@ -184,7 +184,7 @@ func (s *Step) make(ctx context.Context, c *stepCall, reads *state.State) (r Res
 	if errors.Is(err, ErrSuspended) {
 		c.reason = strings.TrimPrefix(err.Error(), toolPrefix(c.Name))
 		if run := runctx.RunOf(ctx, s.ctx); run != nil {
-			run.Suspend(c.ToolCall, c.reason)
+			run.Suspend(c.ToolCall, c.reason, c.tool.expires)
 		}
 	}
 	return r, err

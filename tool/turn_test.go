@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -339,7 +340,7 @@ func (c *commits) State() *state.State { return c.st }
 
 func (c *commits) Commit(context.Context) error { c.n++; return c.err }
 
-func (c *commits) Suspend(call state.ToolCall, reason string) {
+func (c *commits) Suspend(call state.ToolCall, reason string, _ time.Duration) {
 	c.noted = append(c.noted, call.ID+": "+reason)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -25,9 +26,12 @@ type office struct {
 	made  []string // each call that was made, and by whom it was approved
 	fails bool     // the next attempt to answer fails, after the calls were made
 	asked int
+
+	db        store.Store
+	meanwhile func() // is called before each answer
 }
 
-func newOffice(t *testing.T) *office {
+func newOffice(t *testing.T, opts ...tool.Option) *office {
 	o := &office{}
 	type in struct {
 		To string `json:"to"`
@@ -38,9 +42,12 @@ func newOffice(t *testing.T) *office {
 		defer o.mu.Unlock()
 		o.made = append(o.made, fmt.Sprintf("%s by %s, approved by %q", in.To, call.Agent, call.ApprovedBy))
 		return "paid " + in.To, nil
-	}, tool.NeedsApproval(func(_ context.Context, in in) (string, bool) { return "money for " + in.To, true })))
+	}, append(opts, tool.NeedsApproval(func(_ context.Context, in in) (string, bool) { return "money for " + in.To, true }))...))
 	ask := func(ctx context.Context, turn *tool.Turn) error {
 		o.asked++
+		if o.meanwhile != nil {
+			o.meanwhile()
+		}
 		if o.fails {
 			o.fails = false
 			return errors.New("no model")
@@ -62,7 +69,8 @@ func newOffice(t *testing.T) *office {
 		}
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{answer}})
 	}
-	o.m = open(t, store.NewMemory(), workspace.Options{Schema: state.MustSchema(state.Team{"clerk": {"boss"}}), Run: workspace.Loop(&tool.Loop{
+	o.db = store.NewMemory()
+	o.m = open(t, o.db, workspace.Options{Schema: state.MustSchema(state.Team{"clerk": {"boss"}}), Run: workspace.Loop(&tool.Loop{
 		Agents: map[string]tool.Agent{"clerk": {Ask: ask, Tools: []*tool.Tool{pay}}},
 	})})
 	t.Cleanup(func() { _ = o.m.Close() })
@@ -250,4 +258,34 @@ func TestViewOfSuspendedCalls(t *testing.T) {
 	data, err := json.Marshal(v)
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"suspended":[{"id":"call_a","name":"pay","input":{"to":"a"},"reason":"money for a","agent":"clerk","run_id":"`)
+}
+
+// An approved call of an agent that the program has no longer is answered as not
+// made, and another agent goes on.
+func TestApprovedCallOfAnAgentThatIsGone(t *testing.T) {
+	o := newOffice(t)
+	_, err := o.hear(t, "pay a")
+	require.NoError(t, err)
+	require.NoError(t, o.m.Close())
+	o.m = open(t, o.db, workspace.Options{Schema: state.MustSchema(state.Team{"clerk": {"boss"}}), Run: workspace.Loop(&tool.Loop{
+		Agents: map[string]tool.Agent{"boss": {Ask: func(ctx context.Context, turn *tool.Turn) error {
+			msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+			if err != nil {
+				return err
+			}
+			said := state.AssistantText("re " + msgs[len(msgs)-1].Text())
+			return turn.Said(ctx, state.InferenceResult{Output: []state.Message{said}})
+		}}},
+	})})
+	for range 2 {
+		reply, err := o.hear(t, "hello")
+		require.NoError(t, err)
+		require.Equal(t, "re hello", reply, "it waits")
+	}
+	reply, err := o.hear(t, "approve a")
+	require.NoError(t, err)
+	require.Equal(t, "re The call was approved and not made: there is no agent clerk any more.", reply)
+	require.Empty(t, o.made)
+	require.Empty(t, o.waits(t))
+	require.Empty(t, transcript.Pending(state.Messages.Or(view(t, o.m, "ann").State(), nil)))
 }

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/runctx"
@@ -49,10 +50,12 @@ func Loop(l *tool.Loop) func(context.Context, *Run) error {
 // turnRun is a run as turns of agents see it: a [runctx.Run].
 type turnRun struct{ *Run }
 
-func (r turnRun) Suspend(c state.ToolCall, reason string) {
-	r.suspended.note(r.state, runctx.Key(c), document.Suspension{
-		RunID: r.runID, Calls: 1, Reason: r.Redact(reason), At: ledger.CurrentTime(),
-	})
+func (r turnRun) Suspend(c state.ToolCall, reason string, expires time.Duration) {
+	s := document.Suspension{RunID: r.runID, Calls: 1, Reason: r.Redact(reason), At: ledger.CurrentTime()}
+	if expires > 0 {
+		s.Until = s.At.Add(expires)
+	}
+	r.suspended.note(r.state, runctx.Key(c), s)
 }
 
 func (r turnRun) Waiting() []state.ToolCall {

@@ -61,6 +61,7 @@ type suspendedJSON struct {
 	Agent  string          `json:"agent,omitempty"`
 	RunID  string          `json:"run_id"`
 	Since  time.Time       `json:"since,omitzero"`
+	Until  time.Time       `json:"until,omitzero"`
 }
 
 // settingsJSON has only the names of MCP servers, because their configurations
@@ -98,7 +99,7 @@ func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
 	}
 	for _, s := range w.Suspended() {
 		out := suspendedJSON{
-			ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason), Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since,
+			ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason), Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since, Until: s.Until,
 		}
 		if s.Input != "" {
 			if out.Input, err = maskedJSON(json.RawMessage(s.Input), redact); err != nil {

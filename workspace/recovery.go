@@ -20,9 +20,13 @@ import (
 // begins to wait meanwhile. What it reads depends on the number of runs that
 // others hold, and not on that of workspaces.
 func (m *Manager) recoverRuns() {
+	var sent map[ledger.Expiry]time.Time
 	for {
 		wait := m.opts.TTL - rand.N(m.opts.TTL/4+1) // Managers that were opened together do not look together
 		due, err := m.lookAtRuns(m.accepting)
+		if err == nil {
+			sent, err = m.expireCalls(m.accepting, sent)
+		}
 		switch {
 		case errors.Is(err, store.ErrClosed):
 			return

@@ -95,7 +95,7 @@ func (s *suspendedCalls) note(st *state.State, key string, call document.Suspens
 	defer s.mu.Unlock()
 	if was := s.now[key]; was.Approved > 0 {
 		was.Approved--
-		was.Reason, was.At = call.Reason, call.At
+		was.Reason, was.At, was.Until = call.Reason, call.At, call.Until
 		s.now[key] = was
 		return
 	}
@@ -140,7 +140,7 @@ func (s *suspendedCalls) calls(st *state.State) (calls []Suspended) {
 		key := runctx.Key(call)
 		found[key]++
 		if s := now[key]; found[key] > s.Approved {
-			calls = append(calls, Suspended{ToolCall: call, Reason: s.Reason, RunID: s.RunID, Since: s.At, Client: s.Reason == errClient.Error()})
+			calls = append(calls, Suspended{ToolCall: call, Reason: s.Reason, RunID: s.RunID, Since: s.At, Until: s.Until, Client: s.Reason == errClient.Error()})
 		}
 	}
 	return calls
@@ -245,6 +245,11 @@ type Suspended struct {
 	RunID  string    // of the run that has suspended it
 	Since  time.Time // when that was
 	Client bool      // its tool is that of the sender of a message: see [Run.ClientTools]
+	// Until is when the call expires, or the zero time: see [tool.Expires]. A
+	// Manager with Options.Run then lets a message of its own answer the call,
+	// within a TTL by its clock, unless a decision was accepted before. If the run
+	// of that message fails, it is a dead letter, and the call waits.
+	Until time.Time
 }
 
 // Suspended returns the calls of the conversation that wait, in their order.

@@ -25,7 +25,8 @@ import (
 // the conversation. The answer is the result of a call of [Tools], which is not
 // made again. Other tools of a resumed agent are called again, with the id of
 // the call and the answer as their resume data, a string: what they return is
-// the result. What was said while the call waited is in the prompt of the resumed
+// the result. Approve resumes them with the text "approved"; Refuse is a result, and
+// the agent goes on with the conversation. What was said while the call waited is in the prompt of the resumed
 // agent, in front of the call. An interrupt outside of a call that is in the
 // conversation is an error.
 //
@@ -67,7 +68,7 @@ func Handle(
 }
 
 // start resumes the agent from the checkpoint of a call that the message
-// answers, and runs it with the conversation if there is none.
+// answers or approves, and runs it with the conversation if there is none.
 func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption, *adk.AsyncIterator[*adk.AgentEvent], error) {
 	answers := map[string]any{}
 	for _, m := range run.Message().Answers {
@@ -79,6 +80,8 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 		for call, in := range all[id].Interrupts {
 			if text, ok := answers[call]; ok {
 				targets[in.ID] = text
+			} else if in.Foreign && slices.Contains(run.Message().Approve, call) {
+				targets[in.ID] = "approved"
 			}
 		}
 		if len(targets) == 0 {

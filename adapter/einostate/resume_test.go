@@ -213,6 +213,39 @@ func TestResumeSequence(t *testing.T) {
 	})
 }
 
+// TestResumeByDecision: a message approves or refuses a call that a tool of eino has
+// interrupted.
+func TestResumeByDecision(t *testing.T) {
+	for name, row := range map[string]struct {
+		msg          workspace.Message
+		result, made string
+	}{
+		"approved": {workspace.Message{Approve: []string{"c1"}}, "may I?approved", "c1 asked c1 made"},
+		"refused":  {workspace.Message{Refuse: []string{"c1"}}, "The call was refused by a person.", "c1 asked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var made map[string]int
+			team := func(t *testing.T) adk.Agent {
+				return agent("billing", byAnswers(map[int]*schema.Message{0: calls(call("c1", "ask", `{"text":"may I?"}`)), 1: said("done")}),
+					[]einotool.BaseTool{ask(t, made)}, einostate.Middleware("billing", nil))
+			}
+			onStores(t, team, func(c *conversation) {
+				made = map[string]int{}
+				if got := c.say(workspace.Message{Content: state.UserText("go")}); got != "c1 " {
+					c.t.Errorf("said %q", got)
+				}
+				if got := c.say(row.msg); got != "done" {
+					c.t.Errorf("said %q", got)
+				}
+				c.check(nil, "user: go", "call c1", "result c1: "+row.result, "assistant: done")
+				if got := strings.Join(slices.Sorted(maps.Keys(made)), " "); got != row.made {
+					c.t.Errorf("calls %q, want %q", got, row.made)
+				}
+			})
+		})
+	}
+}
+
 // TestResumeOneByOne: of two calls that wait, one is answered before the other.
 func TestResumeOneByOne(t *testing.T) {
 	team := func(t *testing.T) adk.Agent {

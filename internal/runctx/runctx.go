@@ -16,8 +16,9 @@ type Run interface {
 	State() *state.State
 	// Commit stores what has changed.
 	Commit(ctx context.Context) error
-	// Suspend notes that a call waits for a result from outside, and why.
-	Suspend(c state.ToolCall, reason string)
+	// Suspend notes that a call waits for a result from outside, why, and for how
+	// long, or 0.
+	Suspend(c state.ToolCall, reason string, expires time.Duration)
 	// Waiting returns the calls that wait, without those that are approved.
 	Waiting() []state.ToolCall
 	// Approved reports whether a call that has waited was approved, and by whom.
@@ -103,6 +104,12 @@ func Key(c state.ToolCall) string {
 		return c.Name
 	}
 	return c.ID
+}
+
+// Expiry returns the result of a call about which nobody has decided in time, which
+// the model reads.
+func Expiry(c state.ToolCall) state.ToolResultMessage {
+	return state.ToolError(c, "The call was not made: nobody has decided about it in time.")
 }
 
 // Refusal returns the result of a call that was refused, which the model reads.

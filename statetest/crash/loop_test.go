@@ -149,6 +149,25 @@ func TestLoopSurvivesCrashes(t *testing.T) {
 				require.Empty(t, v.Suspended())
 			},
 		},
+		"an expiry": {
+			Open: func(p *crash.Process) *workspace.Options {
+				m := p.Model(provider.OpenAI, call(), statetest.Say("A colleague looks at it."),
+					statetest.Say("Nobody has looked at it.").When(endsWithResult).Reads("in time"), statetest.Say("You are welcome."))
+				ask := func(ctx context.Context, turn *tool.Turn) error {
+					run, _ := workspace.FromContext(ctx)
+					for _, call := range run.Suspended() { // a message expires it meanwhile, and waits
+						time.Sleep(max(5*time.Second, time.Until(call.Until)+15*time.Second))
+					}
+					return m.Ask(ctx, turn)
+				}
+				return billing(ask, pay(p, approved(), tool.Expires(time.Minute)))
+			},
+			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), say("3", "Thanks.")},
+			Check: func(t testing.TB, v *workspace.View) {
+				require.False(t, paid.Has(v.State()))
+				require.Empty(t, v.Suspended())
+			},
+		},
 		"one call waits, and one does not": {
 			Open: func(p *crash.Process) *workspace.Options {
 				m := p.Model(provider.OpenAI, statetest.Calls(

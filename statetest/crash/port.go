@@ -52,14 +52,15 @@ func (s *port) Batch(ctx context.Context, writes []store.Write) ([]store.Revisio
 
 // List has no faults: it is how Managers look for runs by themselves, in the
 // background, and not what a program asks for. It shows runs only to a process
-// that settles them, so that each run of a case makes the same calls.
+// that settles them, so that each run of a case makes the same calls. What has
+// expired is shown to all: a Manager looks at it once in a while.
 func (s *port) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		if s.p.isDead() {
 			yield(store.Entry{}, portError("list", errDead))
 			return
 		}
-		if strings.HasPrefix(prefix, "agent:busy:") && !s.p.settles.Load() {
+		if strings.HasPrefix(prefix, "agent:busy:") && prefix != "agent:busy:expire:" && !s.p.settles.Load() {
 			return
 		}
 		s.db.List(ctx, prefix, after, values)(yield)

@@ -57,7 +57,7 @@ func Real(t *testing.T, fresh func(t testing.TB) store.Store) {
 // depends on what a store does. Virtual time shows the same of the others.
 var decidedByStore = []string{
 	"Outage", "SubmitInDoubt", "Takeover", "ObserversAtOnce", "InterruptElsewhere",
-	"SendersToOneUser", "Shutdown",
+	"SendersToOneUser", "Shutdown", "LiveText",
 }
 
 func (s *suite) run(t *testing.T) {
@@ -117,6 +117,8 @@ func (s *suite) run(t *testing.T) {
 		{"Dead", (*suite).Dead},
 		{"RefusedMessagesFindDeadHolder", (*suite).RefusedMessagesFindDeadHolder},
 		{"IdempotencyKeysHold", (*suite).IdempotencyKeysHold},
+		// Others watch the answer.
+		{"LiveText", (*suite).LiveText},
 		// Many send at once.
 		{"SendersToOneUser", (*suite).SendersToOneUser},
 		{"ManyUsersAtOnce", (*suite).ManyUsersAtOnce},

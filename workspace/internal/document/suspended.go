@@ -25,9 +25,10 @@ type Suspension struct {
 	Calls    int    `json:"calls"`
 	Approved int    `json:"approved,omitempty"`
 	By       string `json:"approved_by,omitempty"`
-	// Reason is why they wait, and At since when.
+	// Reason is why they wait, At since when, and Until how long, at most.
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at,omitzero"`
+	Until  time.Time `json:"until,omitzero"`
 }
 
 // Suspended returns the suspended calls by their keys.
@@ -59,11 +60,12 @@ func ChangesSuspended(effects []state.Effect) bool {
 }
 
 // CountSuspended returns the number of calls that are suspended after effects,
-// which the document does not have yet.
-func (d *Document) CountSuspended(effects []state.Effect) (int, error) {
+// which the document does not have yet, and until when the first of those waits
+// that are not approved, or the zero time.
+func (d *Document) CountSuspended(effects []state.Effect) (calls int, until time.Time, err error) {
 	list, err := d.Suspended()
 	if err != nil {
-		return 0, err
+		return 0, until, err
 	}
 	if list == nil {
 		list = map[string]Suspension{}
@@ -80,17 +82,22 @@ func (d *Document) CountSuspended(effects []state.Effect) (int, error) {
 		}
 		value, problem := value.edit(e)
 		if problem != "" {
-			return 0, corrupt(jsontext.Path("$.suspended", e.Field), problem)
+			return 0, until, corrupt(jsontext.Path("$.suspended", e.Field), problem)
 		}
 		values[e.Field] = value
 		if delete(list, e.Field); value == nil {
 			continue
 		}
 		if list[e.Field], err = decodeSuspension(e.Field, value); err != nil {
-			return 0, err
+			return 0, until, err
 		}
 	}
-	return callsIn(list), nil
+	for _, s := range list {
+		if s.Approved < s.Calls && !s.Until.IsZero() && (until.IsZero() || s.Until.Before(until)) {
+			until = s.Until
+		}
+	}
+	return callsIn(list), until, nil
 }
 
 // SuspendedEffects returns the effects that turn one list of suspended calls

@@ -24,11 +24,12 @@ const (
 // listed says which lists have a workspace.
 type listed struct {
 	running, waiting bool
-	live             Live // of the run, without text
+	live             Live  // of the run, without text
+	expires          int64 // when a call expires; the key has that time
 }
 
 func (h *Head) listed() (l listed) {
-	l.waiting, l.running = h.DeadLetters.Count > 0 || h.Suspended > 0, h.Sweeping
+	l.waiting, l.running, l.expires = h.DeadLetters.Count > 0 || h.Suspended > 0, h.Sweeping, h.Expires
 	if h.Run != nil {
 		l.running, l.live = true, h.Run.live()
 	}
@@ -47,6 +48,14 @@ func (l *Ledger) appendBusy(writes []store.Write, was, is listed, known bool) []
 	}
 	if !known || was.waiting != is.waiting {
 		writes = append(writes, Waiting.write(l.key, is.waiting))
+	}
+	if was.expires != is.expires {
+		if was.expires > 0 {
+			writes = append(writes, store.Write{Key: expiringKey(l.key, was.expires), Delete: true})
+		}
+		if is.expires > 0 {
+			writes = append(writes, store.Write{Key: expiringKey(l.key, is.expires)})
+		}
 	}
 	return writes
 }

@@ -180,6 +180,18 @@ func (g *ghost) checkLists() {
 			g.x.count[string(list)]++
 		}
 	}
+	var expires []string
+	for key := range g.x.store.entries {
+		if strings.HasPrefix(key, expiring) {
+			expires = append(expires, key)
+		}
+	}
+	if want := expiringKey(headOf, h.Expires); len(expires) > 1 || (len(expires) == 1) != (h.Expires > 0) || len(expires) == 1 && expires[0] != want {
+		g.x.violated("the keys %q exist, not that of %d", expires, h.Expires)
+	}
+	if h.Expires > 0 {
+		g.x.count[expiring]++
+	}
 }
 
 // creations are the calls that may create the workspace.
@@ -614,6 +626,9 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 	if h.Seq != w.seq || h.Epoch != w.epoch || h.Token != w.token || h.Version != w.version {
 		g.x.violated("I1: the head has seq %d, epoch %d, token %d, version %d, not %d, %d, %d, %d",
 			h.Seq, h.Epoch, h.Token, h.Version, w.seq, w.epoch, w.token, w.version)
+	}
+	if want := w.text.expires(); h.Expires != want {
+		g.x.violated("the first call expires at %d, not %d", h.Expires, want)
 	}
 	if len(h.Ops) < nonceLen || strings.Contains(old.ops, h.nonce()) {
 		g.x.violated("the head is not signed by its write")

@@ -45,6 +45,7 @@ type sight struct {
 		Blob   string
 	}
 	Suspended int
+	Expires   int64 `json:"expires_ms"`
 	Purge     uint64
 	Deleted   string
 }

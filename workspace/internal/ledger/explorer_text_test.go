@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -77,7 +78,7 @@ func (t text) encode() string {
 		messages[strconv.Itoa(n)] = m.raw
 	}
 	for id, run := range t.suspended {
-		suspended[id] = suspension(run)
+		suspended[id] = suspension(id, run)
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -120,7 +121,31 @@ func (t *text) give(run string, time int64) {
 	}
 }
 
-func suspension(run string) string { return `{"run_id":"` + run + `","calls":1}` }
+func suspension(id, run string) string {
+	s := `{"run_id":"` + run + `","calls":1`
+	if at := expiryOf(id); at > 0 {
+		s += `,"until":"` + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + `"`
+	}
+	return s + "}"
+}
+
+// expiryOf returns when a call expires, or 0 for some.
+func expiryOf(id string) (ms int64) {
+	for _, c := range id {
+		ms = (ms*31 + int64(c)) % 1009
+	}
+	return ms % 3 * (ms + 1)
+}
+
+// expires returns when the first suspended call expires, or 0.
+func (t text) expires() (first int64) {
+	for id := range t.suspended {
+		if at := expiryOf(id); at > 0 && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
 
 // open returns the calls without a result, each by its place in the entries.
 func (t text) open() []int {
@@ -277,7 +302,7 @@ func (e edit) effects(t text) []state.Effect {
 		}
 		return effects
 	case editSuspend:
-		return []state.Effect{set(document.PartSuspended, e.field, suspension(e.more[0]))}
+		return []state.Effect{set(document.PartSuspended, e.field, suspension(e.field, e.more[0]))}
 	}
 	x := state.Effect{Part: document.PartKey, Field: e.field, Kind: e.do, N: e.n}
 	switch {

@@ -61,6 +61,9 @@ func (h *Head) appendJSON(b []byte) []byte {
 		b = append(appendText(b, "blob", h.Past.Blob), '}')
 	}
 	b = appendCount(b, "suspended", h.Suspended)
+	if h.Expires > 0 {
+		b = appendInt(b, "expires_ms", h.Expires)
+	}
 	if h.Purge > 0 {
 		b = appendUint(b, "purge", h.Purge)
 	}

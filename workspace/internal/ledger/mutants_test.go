@@ -57,6 +57,18 @@ var mutants = []mutant{
 	{name: "a workspace that waits stays listed", edits: []textEdit{
 		{"busy.go", "	if !known || was.waiting != is.waiting {", "	if !known || !was.waiting && is.waiting {"},
 	}},
+	{name: "a workspace stays listed under an earlier time", edits: []textEdit{
+		{"busy.go", "		if was.expires > 0 {", "		if was.expires > 0 && is.expires == 0 {"},
+	}},
+	{name: "a workspace is not listed under a later time", edits: []textEdit{
+		{"busy.go", "		if is.expires > 0 {", "		if is.expires > 0 && was.expires == 0 {"},
+	}},
+	{name: "the last call to expire counts", edits: []textEdit{
+		{inDocument + "suspended.go", "s.Until.Before(until)", "until.Before(s.Until)"},
+	}},
+	{name: "a workspace without content expires", edits: []textEdit{
+		{"operation.go", "t.Snapshot, t.Purge, t.Suspended, t.Expires = nil, 0, 0, 0", "t.Snapshot, t.Purge, t.Suspended = nil, 0, 0"},
+	}},
 	{name: "a workspace is listed when its head is written the next time", edits: []textEdit{
 		{"busy.go", "w := Running.write(l.key, is.running)", "w := Running.write(l.key, was.running)"},
 	}},

@@ -234,7 +234,7 @@ func (t *transition) dropContent() error {
 	if err := t.dropSnapshot(); err != nil {
 		return err
 	}
-	t.Snapshot, t.Purge, t.Suspended = nil, 0, 0
+	t.Snapshot, t.Purge, t.Suspended, t.Expires = nil, 0, 0, 0
 	return nil
 }
 

@@ -170,7 +170,11 @@ func (t *transition) addRecord(r Record) error {
 	if document.ChangesSuspended(r.Effects) {
 		doc, err := t.reader.Content(t.ctx, t.Head, t.Position())
 		if err == nil {
-			t.Suspended, err = doc.CountSuspended(r.Effects)
+			var until time.Time
+			t.Suspended, until, err = doc.CountSuspended(r.Effects)
+			if t.Expires = 0; !until.IsZero() {
+				t.Expires = max(1, until.UnixMilli())
+			}
 		}
 		if err != nil {
 			return err
