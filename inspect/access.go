@@ -20,22 +20,32 @@ type Access struct {
 	User   func(id string) bool // restricts the access to some workspaces (default all)
 }
 
-func (a Access) allows(r right) bool {
+// right is what an action needs.
+type right int
+
+const (
+	rightWrite  right = iota
+	rightDecide       // to write, and a Manager that handles messages
+	rightDelete
+)
+
+func (c *call) may(r right) bool {
 	switch r {
-	case rightWrite:
-		return a.Read && a.Write
 	case rightDelete:
-		return a.Read && a.Delete
-	case rightAct:
-		return a.Read && (a.Write || a.Delete)
+		return c.access.Delete
+	case rightDecide:
+		return c.access.Write && c.h.handles()
 	}
-	return a.Read
+	return c.access.Write
 }
+
+// handles reports whether the Manager handles messages.
+func (h *Handler) handles() bool { return h.info.Run != nil }
 
 // authorized returns what a request may do, as far as the Manager can do it.
 func (h *Handler) authorized(r *http.Request) Access {
 	a := h.authorize(r)
-	if h.options.ReadOnly {
+	if h.info.ReadOnly {
 		a.Write, a.Delete = false, false
 	}
 	return a
@@ -136,7 +146,7 @@ func (c *call) keepToken() {
 		Name: tokenCookie(token), Value: token, Path: c.prefix(), HttpOnly: true,
 		Secure: c.r.TLS != nil, SameSite: http.SameSiteStrictMode,
 	})
-	c.redirect(c.here(tokenParam, ""))
+	c.redirect(c.site.Here(tokenParam, ""))
 }
 
 // prefix returns the path under which the handler is mounted, as the server has

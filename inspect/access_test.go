@@ -58,9 +58,9 @@ func TestTokenMovesIntoACookie(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, get(t, mux, "/debug/").code)
 	require.Equal(t, http.StatusForbidden, get(t, mux, "/debug/?token="+token[1:]).code)
 
-	p := get(t, mux, "/debug/workspace/timeline?user=alice&token="+token)
+	p := get(t, mux, "/debug/workspace/history?user=alice&token="+token)
 	require.Equal(t, http.StatusSeeOther, p.code)
-	require.Equal(t, "/debug/workspace/timeline?user=alice", resolve(t, "/debug/workspace/timeline", p.header.Get("Location")))
+	require.Equal(t, "/debug/workspace/history?user=alice", resolve(t, "/debug/workspace/history", p.header.Get("Location")))
 	cookies := (&http.Response{Header: p.header}).Cookies()
 	require.Len(t, cookies, 1)
 	require.True(t, cookies[0].HttpOnly)

@@ -1,76 +1,32 @@
 package inspect
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 
-	"github.com/agentstate/state/inspect/internal/safetext"
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/inspect/internal/html"
+	"github.com/agentstate/state/inspect/internal/view"
 	"github.com/agentstate/state/workspace"
 )
 
-// actions returns the routes of the actions, and of the forms that ask for
-// them. They have the right that the action needs.
-func (h *Handler) actions() []route {
-	get, post := http.MethodGet, http.MethodPost
-	return []route{
-		{get, "/workspace/actions", rightAct, h.actionList},
-		{post, "/workspace/retry", rightWrite, h.retry},
-		{get, "/workspace/discard", rightWrite, h.discardForm},
-		{post, "/workspace/discard", rightWrite, h.discard},
-		{get, "/workspace/cancel", rightWrite, h.cancelForm},
-		{post, "/workspace/cancel", rightWrite, h.cancel},
-		{get, "/workspace/reset", rightDelete, h.resetForm},
-		{post, "/workspace/reset", rightDelete, h.reset},
-		{get, "/workspace/delete", rightDelete, h.deleteForm},
-		{post, "/workspace/delete", rightDelete, h.delete},
-		{get, "/workspace/done", rightAct, h.done},
+// actions returns the actions by their paths, and the forms that ask for them.
+func actions() (post, ask map[string]route) {
+	post = map[string]route{
+		"/workspace/approve": {rightDecide, approve}, "/workspace/refuse": {rightDecide, refuse}, "/workspace/answer": {rightDecide, answer},
+		"/workspace/retry": {rightWrite, retry}, "/workspace/discard": {rightWrite, discard}, "/workspace/cancel": {rightWrite, cancel},
+		"/workspace/reset": {rightDelete, reset}, "/workspace/delete": {rightDelete, remove},
 	}
-}
-
-// actionListData is the data of the page with what can be done with a workspace.
-type actionListData struct {
-	Run     *runItem      `json:"run,omitempty"`
-	Dead    []messageItem `json:"dead_letters,omitempty"`
-	Waiting []messageItem `json:"waiting,omitempty"`
-}
-
-// runItem and messageItem name runs and messages in forms by their tags.
-type runItem struct {
-	ID  text   `json:"id"`
-	Tag string `json:"-"`
-}
-
-type messageItem struct {
-	ID     text   `json:"id"`
-	Tag    string `json:"-"`
-	Reason text   `json:"reason,omitempty"`
-}
-
-// actionList shows what can be done. A workspace that cannot be read can still
-// be deleted.
-func (h *Handler) actionList(c *call) (*page, error) {
-	p := &page{Name: "actions", Title: "Actions", Tab: "actions"}
-	s, err := c.open()
-	if status, _ := explain(err); err != nil && status == http.StatusInternalServerError && c.access.allows(rightDelete) {
-		p.Head, p.Data = &head{User: safetext.Visible(c.user, false), ID: c.user}, actionListData{}
-		return p, nil
+	ask = map[string]route{
+		"/workspace/answer": {rightDecide, askAnswer}, "/workspace/discard": {rightWrite, askDiscard}, "/workspace/cancel": {rightWrite, askCancel},
+		"/workspace/reset":  {rightDelete, func(c *call) (*view.Page, error) { return c.askRemoval("reset", false) }},
+		"/workspace/delete": {rightDelete, func(c *call) (*view.Page, error) { return c.askRemoval("delete", false) }},
 	}
-	if err != nil {
-		return nil, err
-	}
-	var data actionListData
-	if r := s.now.Run; r != nil {
-		data.Run = &runItem{s.mask.id(r.ID), h.tag(r.ID)}
-	}
-	for _, d := range s.now.DeadLetters {
-		data.Dead = append(data.Dead, messageItem{s.mask.id(d.Message.ID), h.tag(d.Message.ID), s.mask.line(d.Reason).Text})
-	}
-	for _, m := range s.now.Queue {
-		data.Waiting = append(data.Waiting, messageItem{ID: s.mask.id(m.ID), Tag: h.tag(m.ID)})
-	}
-	p.Head, p.Data = s.head, data
-	return p, nil
+	return post, ask
 }
 
 // form returns the fields of the form that the request carries.
@@ -78,59 +34,217 @@ func (c *call) form() (get func(name string) string, err error) {
 	if err := c.r.ParseForm(); err != nil {
 		var tooLong *http.MaxBytesError
 		if errors.As(err, &tooLong) {
-			return nil, &httpError{http.StatusRequestEntityTooLarge, "The form is longer than 1 MiB."}
+			return nil, &view.Error{Status: http.StatusRequestEntityTooLarge, Text: "The form is longer than 1 MiB."}
 		}
-		return nil, &httpError{http.StatusBadRequest, "The form cannot be read."}
+		return nil, &view.Error{Status: http.StatusBadRequest, Text: "The form cannot be read."}
 	}
 	return c.r.PostForm.Get, nil
 }
 
-// cause returns how an action is signed in the journal.
-func (c *call) cause() string { return "inspect:" + c.access.Actor }
+// actor returns how an action is signed.
+func (c *call) actor() string { return "inspect:" + c.access.Actor }
 
-// audit logs an action that was tried.
-func (c *call) audit(action string, err error) {
+// finish logs an action that was tried, and answers with a redirect to a page that
+// says what happened.
+func (c *call) finish(action string, err error, did, then string) (*view.Page, error) {
 	outcome := "done"
 	if err != nil {
 		outcome = workspace.ErrorClass(err)
 	}
 	c.h.logger.InfoContext(c.ctx(), "action", "actor", c.access.Actor, "action", action, "user", c.user, "outcome", outcome)
-}
-
-// note says what an action has done, for the page that follows it.
-type note struct {
-	Did  string `json:"did"`
-	Then string `json:"then,omitempty"` // what others have yet to notice
-	Gone bool   `json:"gone,omitempty"` // there is no workspace any more
-}
-
-// finish answers an action with a redirect to a page that says what happened.
-func (c *call) finish(n note) (*page, error) {
-	c.redirect(c.link("/workspace/done", "at", "", "as", "", "note", c.h.seal("note", c.user, n)))
+	if err != nil {
+		return nil, err
+	}
+	path, user := "/workspace", c.user
+	if action == "delete" { // there is no workspace any more
+		path, user = "/", ""
+	}
+	note := c.h.src.Seal("note", user, html.Note{Did: did, Then: then})
+	c.redirect(c.site.Link(path, "at", "", "as", "", "user", user, "note", note))
 	return nil, nil
 }
 
-// done shows a note.
-func (h *Handler) done(c *call) (*page, error) {
-	var n note
-	if !h.unseal("note", c.user, c.query.Get("note"), &n) {
-		return nil, errForm
+var (
+	errNoMessage = &view.Error{Status: http.StatusNotFound, Text: "There is no such message any more."}
+	errNoRun     = &view.Error{Status: http.StatusNotFound, Text: "This run is not under way any more."}
+	errNoCall    = &view.Error{Status: http.StatusNotFound, Text: "This call does not wait any more."}
+)
+
+// suspended finds the suspended call that a form names. It reads the store: what
+// a page has shown may be over.
+func (c *call) suspended(tag string) (call workspace.Suspended, err error) {
+	v, err := c.h.manager.View(c.ctx(), c.user)
+	if err != nil {
+		return call, err
 	}
-	p := &page{Name: "done", Title: "Done", Tab: "actions", Data: n, Head: &head{User: safetext.Visible(c.user, false), ID: c.user}}
-	if head, err := c.summary(); err == nil {
-		p.Head = head
+	waiting := v.Suspended()
+	i := slices.IndexFunc(waiting, func(s workspace.Suspended) bool { return c.h.src.CallTag(s.ToolCall) == tag })
+	if i < 0 {
+		return call, errNoCall
 	}
-	return p, nil
+	return waiting[i], nil
+}
+
+// decide submits a message about a suspended call.
+func (c *call) decide(action, did string, about func(call state.ToolCall, form func(string) string) workspace.Message) (*view.Page, error) {
+	form, err := c.form()
+	if err != nil {
+		return nil, err
+	}
+	call, err := c.suspended(form("call"))
+	if err == nil {
+		// It is a message as any other, and accepted before the page answers.
+		_, err = c.h.manager.Submit(context.WithoutCancel(c.ctx()), c.user, about(call.ToolCall, form))
+	}
+	return c.finish(action, err, did, "This process goes on with it as soon as it can.")
+}
+
+// handle names a call as messages do.
+func handle(call state.ToolCall) []string { return []string{cmp.Or(call.ID, call.Name)} }
+
+// approve lets the run of a message make a suspended call.
+func approve(c *call) (*view.Page, error) {
+	return c.decide("approve", "The call is approved.", func(call state.ToolCall, _ func(string) string) workspace.Message {
+		return workspace.Message{Approve: handle(call)}
+	})
+}
+
+// refuse answers a suspended call as refused.
+func refuse(c *call) (*view.Page, error) {
+	return c.decide("refuse", "The call is refused.", func(call state.ToolCall, _ func(string) string) workspace.Message {
+		return workspace.Message{Refuse: handle(call)}
+	})
+}
+
+// answer gives a suspended call the result that was typed.
+func answer(c *call) (*view.Page, error) {
+	return c.decide("answer", "The call has its answer.", func(call state.ToolCall, form func(string) string) workspace.Message {
+		return workspace.Message{Answers: []state.ToolResultMessage{state.ToolResult(call, state.JSONText(form("text")))}}
+	})
+}
+
+// handlerNotice says who handles a message that was accepted.
+func (c *call) handlerNotice() string {
+	if c.h.handles() {
+		return "This process goes on with it as soon as it can."
+	}
+	return "This process handles no messages. Another one that does goes on with it, within its TTL."
+}
+
+// message finds the dead letter or the waiting message that a form names. It
+// reads the store.
+func (c *call) message(tag string) (msg workspace.Message, running bool, err error) {
+	v, err := c.h.manager.View(c.ctx(), c.user)
+	if err != nil {
+		return msg, false, err
+	}
+	for _, d := range v.DeadLetters {
+		if c.h.src.Tag(d.Message.ID) == tag {
+			return d.Message, v.Run != nil, nil
+		}
+	}
+	for _, m := range v.Queue {
+		if c.h.src.Tag(m.ID) == tag {
+			return m, v.Run != nil, nil
+		}
+	}
+	return msg, false, errNoMessage
+}
+
+// retry handles a dead letter again.
+func retry(c *call) (*view.Page, error) {
+	form, err := c.form()
+	if err != nil {
+		return nil, err
+	}
+	msg, running, err := c.message(form("message"))
+	if err == nil {
+		err = c.h.manager.Retry(c.ctx(), c.user, msg.ID)
+	}
+	then := c.handlerNotice()
+	if running {
+		then = "The run that is under way ends first."
+	}
+	return c.finish("retry", err, "The message is at the end of the queue, with no attempts counted.", then)
+}
+
+// discard drops a dead letter or a waiting message.
+func discard(c *call) (*view.Page, error) {
+	form, err := c.form()
+	if err != nil {
+		return nil, err
+	}
+	msg, _, err := c.message(form("message"))
+	if err == nil {
+		err = c.h.manager.Discard(c.ctx(), c.user, msg.ID)
+	}
+	return c.finish("discard", err, "The message was dropped.",
+		"Those that wait for it are told that it was not handled. If it is sent again, it is a duplicate.")
+}
+
+// underWay returns the run that a form names, if it is under way.
+func (c *call) underWay(tag string) (*workspace.RunInfo, error) {
+	s, err := c.h.manager.Summary(c.ctx(), c.user)
+	if err != nil {
+		return nil, err
+	}
+	if s.Run == nil || c.h.src.Tag(s.Run.ID) != tag {
+		return nil, errNoRun
+	}
+	return s.Run, nil
+}
+
+// cancel ends a run, whoever holds it.
+func cancel(c *call) (*view.Page, error) {
+	form, err := c.form()
+	if err != nil {
+		return nil, err
+	}
+	run, err := c.underWay(form("run"))
+	var then string
+	if err == nil {
+		then = c.holderNotice(run)
+		err = c.h.manager.Cancel(c.ctx(), c.user, run.ID, cmp.Or(form("reason"), "cancelled by "+c.actor()))
+	}
+	return c.finish("cancel", err, "The run has ended.", then)
+}
+
+func reset(c *call) (*view.Page, error) {
+	return c.remove("reset", "The workspace is empty.", func() error {
+		_, err := c.h.manager.Reset(c.ctx(), c.user)
+		return err
+	})
+}
+
+func remove(c *call) (*view.Page, error) {
+	return c.remove("delete", "The workspace was deleted.", func() error { return c.h.manager.Delete(c.ctx(), c.user) })
+}
+
+// remove empties or deletes a workspace if the form carries its user id.
+func (c *call) remove(action, did string, do func() error) (*view.Page, error) {
+	form, err := c.form()
+	if err != nil {
+		return nil, err
+	}
+	if form("confirm") != c.user {
+		return c.askRemoval(action, true)
+	}
+	s, err := c.h.src.Summary(c.ctx(), c.user)
+	if status, _ := view.Explain(err); err == nil || status == http.StatusInternalServerError {
+		err = do()
+		c.h.src.Forget(c.user)
+	}
+	return c.finish(action, err, did, c.holderNotice(s.Run))
 }
 
 // holderNotice says when the holder of a run notices that the run has ended.
-func (h *Handler) holderNotice(r *workspace.RunInfo) string {
+func (c *call) holderNotice(r *workspace.RunInfo) string {
 	switch {
 	case r == nil:
 		return ""
-	case slices.ContainsFunc(h.manager.Held(), func(held workspace.RunInfo) bool { return held.ID == r.ID }):
+	case slices.ContainsFunc(c.h.manager.Held(), func(held workspace.RunInfo) bool { return held.ID == r.ID }):
 		return "This process holds the run; its context ends."
 	}
 	return "The process that holds the run notices it when it renews its lease, within about " +
-		formatSpan(r.TTL/3) + ". Until then it cannot write any more."
+		strconv.Itoa(1+int(r.TTL.Seconds()/3)) + " s. Until then it cannot write any more."
 }

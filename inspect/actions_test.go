@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"bytes"
 	"context"
+	"github.com/agentstate/state"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -83,13 +84,13 @@ func (d *actionDesk) view(t testing.TB, user string) *workspace.View {
 
 func TestRetryAndDiscard(t *testing.T) {
 	d := newActionDesk(t, operator)
-	p := get(t, d, "/workspace/actions?user=carol")
+	p := get(t, d, "/workspace?user=carol")
 	require.Contains(t, p.body, "the bank has refused the card")
-	to, form := formOf(t, "/workspace/actions", p.body, "/workspace/retry")
+	to, form := formOf(t, "/workspace", p.body, "/workspace/retry")
 	require.NotContains(t, form.Encode(), "refused", "the form names the message by a hash")
 	done := follow(t, d, to, post(t, d, to, form))
 	require.Contains(t, done.body, "at the end of the queue")
-	require.Contains(t, done.body, "This process handles it")
+	require.Contains(t, done.body, "This process goes on with it")
 	out, err := d.manager.Await(context.Background(), "carol", "refused")
 	require.NoError(t, err)
 	require.Equal(t, workspace.StatusFailed, out.Status)
@@ -109,11 +110,11 @@ func TestRetryAndDiscard(t *testing.T) {
 func TestActionsDuringARun(t *testing.T) {
 	d := newActionDesk(t, operator)
 	run := d.view(t, "bob").Run.ID
-	list := get(t, d, "/workspace/actions?user=bob")
+	list := get(t, d, "/workspace?user=bob")
 	var cancel string
 	for _, link := range linksOf(t, list.body) {
 		if strings.Contains(link, "/workspace/cancel") {
-			cancel = resolve(t, "/workspace/actions", link)
+			cancel = resolve(t, "/workspace", link)
 		}
 	}
 	require.NotContains(t, cancel, run, "the form names the run by a hash")
@@ -173,4 +174,94 @@ func summaryOf(t testing.TB, f *fixture, user string) workspace.Summary {
 	s, err := f.manager.Summary(context.Background(), user)
 	require.NoError(t, err)
 	return s
+}
+
+// TestDecisionsAboutACall lets a person decide about a call that waits.
+func TestDecisionsAboutACall(t *testing.T) {
+	for action, want := range map[string]string{"approve": "approved", "refuse": "refused", "answer": "answered"} {
+		t.Run(action, func(t *testing.T) {
+			var got workspace.Message
+			m := openMemory(t, &workspace.Options{Schema: desk, Run: func(_ context.Context, run *workspace.Run) error {
+				if got = run.Message(); got.ID == "asks" {
+					call := state.ToolCall{ID: "pay", Name: "pay", Input: `{"amount":900}`}
+					if err := state.Messages.Set(run.State(), []state.Message{state.ToolCalls(call)}); err != nil {
+						return err
+					}
+					return run.Suspend("pay")
+				}
+				return nil
+			}})
+			_, err := m.Handle(t.Context(), "grace", workspace.Message{ID: "asks", Content: state.UserText("Pay it.")})
+			require.NoError(t, err)
+			h := newHandler(t, m, &inspect.Options{Authorize: inspect.Trusted(operator)})
+			target := "/workspace?user=grace"
+			p := get(t, h, target)
+			require.Contains(t, p.body, `{&#34;amount&#34;:900}`)
+			if action == "answer" {
+				target = resolve(t, target, linkTo(t, p.body, "/workspace/answer"))
+				p = get(t, h, target)
+			}
+			to, form := formOf(t, target, p.body, "/workspace/"+action)
+			require.NotContains(t, form.Encode(), "pay", "the form names the call by a hash")
+			if action == "answer" {
+				form.Set("text", "Yes, but in May.")
+			}
+			done := follow(t, h, to, post(t, h, to, form))
+			require.Contains(t, done.body, "This process goes on with it")
+			require.NoError(t, m.Wait(t.Context()))
+			switch want {
+			case "approved":
+				require.Equal(t, []string{"pay"}, got.Approve)
+			case "refused":
+				require.Equal(t, []string{"pay"}, got.Refuse)
+			case "answered":
+				require.Len(t, got.Answers, 1)
+				require.Equal(t, "Yes, but in May.", got.Answers[0].Text())
+			}
+			require.Contains(t, []int{http.StatusNotFound, http.StatusConflict}, post(t, h, to, form).code, "sent twice")
+		})
+	}
+}
+
+// TestADecisionThatWaitsIsShown decides about a call while another message is
+// handled.
+func TestADecisionThatWaitsIsShown(t *testing.T) {
+	f := newFixture(t, 0)
+	suspend(t, f.manager, "grace", "pay")
+	run, _, err := f.manager.Begin(t.Context(), "grace", workspace.Message{ID: "other", Content: state.UserText("Hello?")})
+	require.NoError(t, err)
+	h := f.handler(t, &inspect.Options{Authorize: inspect.Trusted(operator)})
+	p := get(t, h, "/workspace?user=grace")
+	to, form := formOf(t, "/workspace", p.body, "/workspace/approve")
+	p = follow(t, h, to, post(t, h, to, form))
+	require.Contains(t, p.body, "A message about it waits.")
+	require.NotContains(t, p.body, "/workspace/approve")
+	require.Equal(t, http.StatusConflict, post(t, h, to, form).code, "sent twice")
+	_, err = run.Finish(t.Context())
+	require.NoError(t, err)
+}
+
+// TestDecisionsNeedAManagerThatHandlesMessages has one that does not.
+func TestDecisionsNeedAManagerThatHandlesMessages(t *testing.T) {
+	f := newFixture(t, 0)
+	suspend(t, f.manager, "grace", "pay")
+	h := newHandler(t, f.open(t, &workspace.Options{Schema: desk}), &inspect.Options{Authorize: inspect.Trusted(operator)})
+	p := get(t, h, "/workspace?user=grace")
+	require.NotContains(t, p.body, "/workspace/approve")
+	require.Contains(t, p.body, "the page of a program that handles messages")
+	for _, action := range []string{"approve", "refuse", "answer"} {
+		require.Equal(t, http.StatusNotFound, post(t, h, "/workspace/"+action+"?user=grace", url.Values{"call": {"x"}}).code)
+	}
+}
+
+// linkTo returns the first address of a page that leads to a path.
+func linkTo(t testing.TB, body, path string) string {
+	t.Helper()
+	for _, link := range linksOf(t, body) {
+		if strings.Contains(link, path) {
+			return link
+		}
+	}
+	require.Fail(t, "no link", "%s in %s", path, body)
+	return ""
 }

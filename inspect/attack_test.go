@@ -49,7 +49,7 @@ func TestManyReadersOfAServer(t *testing.T) {
 		wg.Go(func() { // pages that are given up
 			for n := range 10 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n*i)*100*time.Microsecond)
-				ask(ctx, fmt.Sprintf("/workspace/timeline?user=alice&before=%d", n), 1<<20)
+				ask(ctx, fmt.Sprintf("/workspace/history?user=alice&before=%d", n), 1<<20)
 				ask(ctx, "/", 1<<20)
 				cancel()
 			}

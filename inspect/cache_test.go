@@ -16,7 +16,7 @@ func TestDeletedContentIsNotShown(t *testing.T) {
 	const old, young = "what the first user wrote", "what the second user wrote"
 	f := newFixture(t, 0)
 	pages := []string{
-		"/workspace?user=ann", "/workspace?user=ann&format=json", "/workspace?user=ann&at=1", "/workspace/export?user=ann",
+		"/workspace/state?user=ann", "/workspace/state?user=ann&format=json", "/workspace/state?user=ann&at=1", "/workspace/export?user=ann",
 		"/workspace/diff?user=ann&from=0&to=1",
 	}
 	write := func(value string) {

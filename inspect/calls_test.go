@@ -59,8 +59,8 @@ func TestCostOfTheListDoesNotDependOnItsLength(t *testing.T) {
 		f.visit(t, "user-with-a-long-name-"+numbered(i))
 	}
 	requireCosts(t, db, h, "/", 60, 48<<10)
-	requireCosts(t, db, h, nextPage(t, h, "/?q=user-with-a-long-name-18"), 60, 48<<10)
-	requireCosts(t, db, h, "/?q=user-with-a-long-name-"+numbered(1)[:2], 60, 48<<10)
+	requireCosts(t, db, h, nextPage(t, h, "/users?q=user-with-a-long-name-18"), 60, 48<<10)
+	requireCosts(t, db, h, "/users?q=user-with-a-long-name-"+numbered(1)[:2], 60, 48<<10)
 }
 
 // nextPage returns the page of the list that follows another.
@@ -86,16 +86,16 @@ func TestCostOfTheTimelineDoesNotDependOnItsLength(t *testing.T) {
 		require.NoError(t, orderID.Set(st, "#W"+numbered(i)))
 		require.NoError(t, run.Commit(t.Context()))
 	}
-	get(t, h, "/workspace?user=ann") // which reads the content
+	get(t, h, "/workspace/state?user=ann") // which reads the content
 	for _, target := range []string{
-		"/workspace/timeline?user=ann", "/workspace/timeline?user=ann&before=1500", "/workspace/timeline?user=ann&before=60",
+		"/workspace/history?user=ann", "/workspace/history?user=ann&before=1500", "/workspace/history?user=ann&before=60",
 	} {
 		// The head twice, the lists that find the records, and the records.
 		requireCosts(t, db, h, target, 6, 64<<10)
 	}
-	requireCosts(t, db, h, "/workspace?user=ann", 2, 128<<10)
-	get(t, h, "/workspace?user=ann&at=1500")
-	requireCosts(t, db, h, "/workspace?user=ann&at=1500", 2, 96<<10)
+	requireCosts(t, db, h, "/workspace/state?user=ann", 2, 128<<10)
+	get(t, h, "/workspace/state?user=ann&at=1500")
+	requireCosts(t, db, h, "/workspace/state?user=ann&at=1500", 2, 96<<10)
 }
 
 func TestCostOfManyFieldsAndOfAnEnormousValue(t *testing.T) {
@@ -115,18 +115,18 @@ func TestCostOfManyFieldsAndOfAnEnormousValue(t *testing.T) {
 		}
 		return nil
 	})
-	get(t, h, "/workspace?user=ann")
-	requireCosts(t, db, h, "/workspace?user=ann", 2, 128<<10)
+	get(t, h, "/workspace/state?user=ann")
+	requireCosts(t, db, h, "/workspace/state?user=ann", 2, 128<<10)
 
 	f.update(t, "bob", func(st *state.State) error { return fields[0].Set(st, strings.Repeat("<&\u202e>", 16<<20/6)) })
-	get(t, h, "/workspace?user=bob")
-	for _, page := range []string{"", "/conversation", "/results", "/queue", "/memory"} {
-		requireCosts(t, db, h, "/workspace"+page+"?user=bob", 3, 128<<10)
+	get(t, h, "/workspace/state?user=bob")
+	for _, page := range []string{"", "/state", "/conversation", "/results"} {
+		requireCosts(t, db, h, "/workspace"+page+"?user=bob", 4, 128<<10) // the overview lists the threads
 	}
-	require.Contains(t, get(t, h, "/workspace?user=bob&open=field_0000").body, `&lt;&amp;\u202e&gt;`)
-	requireCosts(t, db, h, "/workspace?user=bob&open=field_0000", 3, 128<<10)
+	require.Contains(t, get(t, h, "/workspace/state?user=bob&open=field_0000").body, `&lt;&amp;\u202e&gt;`)
+	requireCosts(t, db, h, "/workspace/state?user=bob&open=field_0000", 3, 128<<10)
 	// The record of an enormous change is stored in parts.
-	requireCosts(t, db, h, "/workspace/timeline?user=bob", 3, 128<<10)
+	requireCosts(t, db, h, "/workspace/history?user=bob", 3, 128<<10)
 	requireCosts(t, db, h, "/workspace/diff?user=bob", 6, 128<<10)
 }
 
@@ -136,14 +136,14 @@ func TestTimelineOfRecordsThatWereCompacted(t *testing.T) {
 	for range 3000 {
 		f.visit(t, "ann")
 	}
-	get(t, h, "/workspace?user=ann")
+	get(t, h, "/workspace/state?user=ann")
 	for _, target := range []string{
-		"/workspace/timeline?user=ann", "/workspace/timeline?user=ann&before=1500", "/workspace/timeline?user=ann&before=60",
+		"/workspace/history?user=ann", "/workspace/history?user=ann&before=1500", "/workspace/history?user=ann&before=60",
 	} {
 		// The head twice, the past, its lists, and the records.
 		requireCosts(t, db, h, target, 6, 64<<10)
 	}
-	requireCosts(t, db, h, "/workspace?user=ann", 2, 64<<10)
-	get(t, h, "/workspace?user=ann&at=1500")
-	requireCosts(t, db, h, "/workspace?user=ann&at=1500", 2, 96<<10)
+	requireCosts(t, db, h, "/workspace/state?user=ann", 2, 64<<10)
+	get(t, h, "/workspace/state?user=ann&at=1500")
+	requireCosts(t, db, h, "/workspace/state?user=ann&at=1500", 2, 96<<10)
 }

@@ -3,7 +3,6 @@ package inspect_test
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +16,7 @@ type crawled struct {
 	response
 }
 
-// crawl follows every link, form of method GET and fragment from some pages on,
+// crawl follows every link and form of method GET from some pages on,
 // and asks for each page as JSON too. It returns all answers, in the order in
 // which they were found, at most limit.
 func crawl(t testing.TB, h http.Handler, limit int, targets ...string) []crawled {
@@ -45,9 +44,6 @@ func crawl(t testing.TB, h http.Handler, limit int, targets ...string) []crawled
 			}
 		}
 		targets = append(targets, with(t, target, "format", "json"))
-		for _, fragment := range fragmentsOf(t, page.body) {
-			targets = append(targets, with(t, target, "fragment", fragment))
-		}
 	}
 	return pages
 }
@@ -65,13 +61,12 @@ func resolve(t testing.TB, target, link string) string {
 	return to.RequestURI()
 }
 
-// with returns a target with another parameter, and without fragment and format.
+// with returns a target with another parameter, and without format.
 func with(t testing.TB, target, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(target)
 	require.NoError(t, err)
 	query := u.Query()
-	query.Del("fragment")
 	query.Del("format")
 	query.Set(name, value)
 	u.RawQuery = query.Encode()
@@ -115,18 +110,6 @@ func linksOf(t testing.TB, body string) []string {
 		}
 	}
 	return links
-}
-
-// fragmentsOf returns the names of the fragments of a page.
-func fragmentsOf(t testing.TB, body string) []string {
-	t.Helper()
-	var names []string
-	for n := range parse(t, body).Descendants() {
-		if name := attribute(n, "data-fragment"); name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 func parse(t testing.TB, body string) *html.Node {

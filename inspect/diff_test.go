@@ -78,7 +78,7 @@ func TestOldChangesHaveTheVersionBeforeWhichTheyWereMade(t *testing.T) {
 			} `json:"last_change"`
 		}
 	}
-	jsonOf(t, h, "/workspace?user=erin", &shown)
+	jsonOf(t, h, "/workspace/state?user=erin", &shown)
 	seen := 0
 	for _, field := range shown.Fields {
 		switch field.Name {
@@ -87,7 +87,7 @@ func TestOldChangesHaveTheVersionBeforeWhichTheyWereMade(t *testing.T) {
 			require.Zero(t, field.Last.Version)
 			require.Greater(t, field.Last.Before, uint64(1))
 			require.Less(t, field.Last.Before, uint64(200))
-			require.Contains(t, get(t, h, "/workspace?user=erin").body, fmt.Sprint("before version ", field.Last.Before))
+			require.Contains(t, get(t, h, "/workspace/state?user=erin").body, fmt.Sprint("before version ", field.Last.Before))
 		case "cost":
 			seen++
 			require.Equal(t, uint64(1201), field.Last.Version)

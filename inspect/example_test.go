@@ -74,7 +74,7 @@ func Example() {
 		panic(err)
 	}
 
-	r := httptest.NewRequest("GET", "http://localhost/debug/state/workspace?user=ann", nil)
+	r := httptest.NewRequest("GET", "http://localhost/debug/state/workspace/state?user=ann", nil)
 	r.RemoteAddr = "127.0.0.1:40000"
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)

@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/agentstate/state"
-	"github.com/agentstate/state/provider"
-	"github.com/agentstate/state/transcript"
 	"github.com/stretchr/testify/require"
 )
 
@@ -62,37 +59,9 @@ func TestExportOfOneValue(t *testing.T) {
 	}
 }
 
-func TestMessagesAreTheRequestOfAProvider(t *testing.T) {
-	f := newFixture(t, 0)
-	call := state.ToolCall{ID: "call 1", Name: "find", Input: state.JSON(`{"card":"` + cardNumber + `","json":"{\"in\":\"` + cardNumber + `\"}"}`)}
-	f.update(t, "alice", func(st *state.State) error {
-		return st.History().Load(nil, []state.Message{state.SystemText("Be brief."), state.UserText("Hello " + mailToken), state.ToolCalls(call)})
-	})
-	h := f.handler(t, nil)
-	for name, format := range map[string]*provider.Format{
-		"openai": provider.OpenAI, "responses": provider.OpenAIResponses, "anthropic": provider.Anthropic, "gemini": provider.Gemini,
-	} {
-		for _, repair := range []string{"", "1"} {
-			p := get(t, h, "/workspace/messages?user=alice&format="+name+"&repair="+repair)
-			require.Equal(t, http.StatusOK, p.code, name)
-			require.NotContains(t, p.body, "4242")
-			require.NotContains(t, p.body, mailToken)
-			request, err := format.DecodeRequest([]byte(p.body))
-			require.NoError(t, err, name)
-			findings := transcript.Check(request.Messages, format.Profile())
-			require.Equal(t, repair == "", len(findings) > 0, "%s %v", name, findings)
-		}
-	}
-	p := get(t, h, "/workspace/messages?user=alice")
-	msgs, err := state.DecodeMessages([]byte(p.body))
-	require.NoError(t, err)
-	require.Len(t, msgs, 3)
-	require.NotContains(t, p.body, "4242")
-	require.Equal(t, "[]\n", get(t, h, "/workspace/messages?user=alice&as=stranger").body)
-	require.Equal(t, http.StatusBadRequest, get(t, h, "/workspace/messages?user=alice&format=xml").code)
-
-	blind := newHandler(t, f.open(t, nil), nil)
-	for _, target := range []string{"/workspace/messages?user=alice", "/workspace/export?user=alice", "/workspace/export?user=alice&field=notes"} {
+func TestWithoutASchemaNothingIsDownloaded(t *testing.T) {
+	blind := newHandler(t, newFixture(t, 0).open(t, nil), nil)
+	for _, target := range []string{"/workspace/export?user=alice", "/workspace/export?user=alice&field=notes"} {
 		require.Equal(t, http.StatusForbidden, get(t, blind, target).code, target)
 	}
 }

@@ -84,12 +84,12 @@ func deep(text string, levels int) any {
 func pagesOf(user string) []string {
 	var list []string
 	for _, page := range []string{
-		"", "/conversation", "/results", "/results/0", "/timeline", "/diff", "/queue", "/memory", "/integrity",
+		"", "/state", "/conversation", "/results", "/result", "/history", "/diff",
 	} {
-		list = append(list, "/workspace"+page+"?"+url.Values{"user": {user}}.Encode())
+		list = append(list, "/workspace"+page+"?"+url.Values{"user": {user}}.Encode()+"&n=0")
 	}
 	for _, query := range []string{"open=order_id", "open=plan", "as=search", "at=2", "filter=plan"} {
-		list = append(list, "/workspace?"+url.Values{"user": {user}}.Encode()+"&"+query)
+		list = append(list, "/workspace/state?"+url.Values{"user": {user}}.Encode()+"&"+query)
 	}
 	return append(list, "/workspace/diff?from=0&to=2&"+url.Values{"user": {user}}.Encode())
 }
@@ -107,8 +107,10 @@ func TestContentMakesNoMarkup(t *testing.T) {
 	for _, user := range users {
 		f.hostileWorkspace(t, user, "harmless")
 	}
+	f.hostileWorkspace(t, "user/thread", "harmless")
+	f.visit(t, "user/idle")
 	allowed := map[string]bool{}
-	for _, target := range append(pagesOf("user 0"), pagesOf("user of much")...) {
+	for _, target := range slices.Concat(pagesOf("user 0"), pagesOf("user of much"), pagesOf("user/thread")) {
 		p := get(t, h, target)
 		require.Equal(t, 200, p.code, target)
 		for _, shape := range shapesOf(t, p.body) {
@@ -126,9 +128,9 @@ func TestContentMakesNoMarkup(t *testing.T) {
 		}
 		require.Contains(t, html.UnescapeString(get(t, h, "/").body), url.Values{"user": {user}}.Encode(), "user %q", user)
 	}
-	paths := []string{"/", "/workspace", "/workspace/timeline", "/workspace/diff", "/workspace/run/x", "/workspace/results/9999999999999999999999"}
+	paths := []string{"/", "/workspace", "/workspace/history", "/workspace/diff", "/workspace/state", "/workspace/result", "/users"}
 	for i, bad := range hostile {
-		for k, name := range []string{"user", "at", "as", "q", "after", "filter", "open", "from", "to", "before", "field", "agent", "run", "fragment", "format", "refresh"} {
+		for k, name := range []string{"user", "at", "as", "q", "after", "filter", "open", "from", "to", "before", "field", "agent", "run", "n", "note", "skip", "verify", "format", "refresh"} {
 			query := url.Values{"user": {"user 0"}}
 			query.Set(name, bad)
 			path := paths[(i+k)%len(paths)]

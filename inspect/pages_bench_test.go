@@ -47,11 +47,13 @@ func BenchmarkPages(b *testing.B) {
 		require.NoError(b, m.Close())
 	})
 	for _, page := range []struct{ name, target string }{
-		{"list", "/"},
-		{"state", "/workspace?user=user-00000"},
+		{"busy", "/"},
+		{"users", "/users"},
+		{"overview", "/workspace?user=user-00000"},
+		{"state", "/workspace/state?user=user-00000"},
 		{"conversation", "/workspace/conversation?user=user-00000"},
-		{"timeline", "/workspace/timeline?user=user-00000"},
-		{"timeline-middle", "/workspace/timeline?user=user-00000&before=500"},
+		{"history", "/workspace/history?user=user-00000"},
+		{"history-middle", "/workspace/history?user=user-00000&before=500"},
 	} {
 		b.Run(page.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -24,7 +24,7 @@ func TestOpenPageAsksWhatHasChanged(t *testing.T) {
 	h := f.handler(t, &inspect.Options{Authorize: inspect.Trusted(inspect.Access{Read: true}), Interval: 7 * time.Second})
 	for target, write := range map[string]func(){
 		"/": func() { suspend(t, f.manager, "grace", "pay") },
-		"/workspace?user=alice": func() {
+		"/workspace/state?user=alice": func() {
 			f.update(t, "alice", func(st *state.State) error { return cost.Set(st, 1) })
 		},
 		"/workspace/conversation?user=..": func() { f.visit(t, "..") },
@@ -46,18 +46,18 @@ func TestOpenPageAsksWhatHasChanged(t *testing.T) {
 // A run has heartbeats, which are no writes: its page is always answered.
 func TestPageOfARunIsAlwaysAnswered(t *testing.T) {
 	h := newFixture(t, 0).handler(t, nil)
-	p := get(t, h, "/workspace?user=bob")
-	require.Equal(t, http.StatusOK, ask(t, h, "/workspace?user=bob", p.header.Get("ETag")).code)
+	p := get(t, h, "/workspace/state?user=bob")
+	require.Equal(t, http.StatusOK, ask(t, h, "/workspace/state?user=bob", p.header.Get("ETag")).code)
 }
 
 func TestOnlyThePresentIsLive(t *testing.T) {
 	h := newFixture(t, 0).handler(t, nil)
-	require.Contains(t, get(t, h, "/workspace?user=alice").body, "data-live")
-	p := get(t, h, "/workspace?user=alice&at=3")
+	require.Contains(t, get(t, h, "/workspace/state?user=alice").body, "data-live")
+	p := get(t, h, "/workspace/state?user=alice&at=3")
 	require.NotContains(t, p.body, "data-live")
 	require.Empty(t, p.header.Get("ETag"))
 	require.NotContains(t, p.header, "Refresh")
-	p = get(t, h, "/workspace?user=alice&refresh=5")
+	p = get(t, h, "/workspace/state?user=alice&refresh=5")
 	require.Equal(t, "5", p.header.Get("Refresh"))
 	require.Contains(t, p.body, "Stop refreshing")
 }

@@ -41,7 +41,7 @@ func TestQueueShowsRunAndMessages(t *testing.T) {
 	f := newFixture(t, 0)
 	h := f.handler(t, nil)
 	var data queueJSON
-	jsonOf(t, h, "/workspace/queue?user=bob", &data)
+	jsonOf(t, h, "/workspace?user=bob", &data)
 	require.Equal(t, "this process", data.Run.Holder)
 	require.Equal(t, "b1", data.Run.Message.ID)
 	require.Equal(t, []int{1, 0, 4_000}, []int{data.Run.Attempt, data.Run.Step, data.Run.TTL})
@@ -49,14 +49,14 @@ func TestQueueShowsRunAndMessages(t *testing.T) {
 	require.Len(t, data.Queue, 1)
 	require.Equal(t, "b2", data.Queue[0].ID)
 	require.Equal(t, "Anybody there?", data.Queue[0].Text.Text)
-	p := get(t, h, "/workspace/queue?user=bob")
-	for _, want := range []string{"this process", "1 of 3", "1 of 32", "Anybody there?", "Hello?"} {
+	p := get(t, h, "/workspace?user=bob")
+	for _, want := range []string{"Held by this process", "attempt 1 of 3", "1 of 32", "Anybody there?", "Hello?"} {
 		require.Contains(t, p.body, want)
 	}
-	require.Contains(t, get(t, h, "/workspace/queue?user=alice").body, "Nothing is running.")
+	require.Contains(t, get(t, h, "/workspace?user=alice").body, "Nothing runs, waits or has failed.")
 
 	other := newHandler(t, f.open(t, &workspace.Options{Schema: desk}), nil)
-	jsonOf(t, other, "/workspace/queue?user=bob", &data)
+	jsonOf(t, other, "/workspace?user=bob", &data)
 	require.Equal(t, "another process", data.Run.Holder)
 }
 
@@ -69,16 +69,16 @@ func TestQueueShowsRunWithoutHolder(t *testing.T) {
 	require.NoError(t, m.Close())
 	h := f.handler(t, nil)
 	var data queueJSON
-	jsonOf(t, h, "/workspace/queue?user=left", &data)
+	jsonOf(t, h, "/workspace?user=left", &data)
 	require.Equal(t, "none", data.Run.Holder)
-	require.Contains(t, get(t, h, "/workspace/queue?user=left").body, "waits for a holder")
+	require.Contains(t, get(t, h, "/workspace?user=left").body, "Waits for a holder")
 }
 
 func TestQueueShowsDeadLetters(t *testing.T) {
 	f := newFixture(t, 0)
 	h := f.handler(t, nil)
 	var data queueJSON
-	jsonOf(t, h, "/workspace/queue?user=carol", &data)
+	jsonOf(t, h, "/workspace?user=carol", &data)
 	require.Nil(t, data.Run)
 	require.Len(t, data.Dead, 1)
 	require.Equal(t, "refused", data.Dead[0].ID)
@@ -87,7 +87,7 @@ func TestQueueShowsDeadLetters(t *testing.T) {
 	require.Empty(t, data.Ended)
 
 	require.NoError(t, f.manager.Discard(t.Context(), "carol", "refused"))
-	jsonOf(t, h, "/workspace/queue?user=carol", &data)
+	jsonOf(t, h, "/workspace?user=carol", &data)
 	require.Empty(t, data.Dead)
 	require.Equal(t, "discarded", data.Ended[0].As)
 }
@@ -102,10 +102,10 @@ func TestQueueIsBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	h := newHandler(t, m, nil)
-	p := get(t, h, "/workspace/queue?user=busy")
+	p := get(t, h, "/workspace?user=busy")
 	require.LessOrEqual(t, len(p.body), 128<<10)
 	var data queueJSON
-	jsonOf(t, h, "/workspace/queue?user=busy&waiting=100", &data)
+	jsonOf(t, h, "/workspace?user=busy&waiting=100", &data)
 	require.Len(t, data.Queue, 20)
 	require.Equal(t, 101, data.Queue[0].Place)
 	require.Equal(t, "100", data.Queue[0].ID)
@@ -123,7 +123,7 @@ func TestQueueMeasuresAgeOfHeartbeat(t *testing.T) {
 					First bool `json:"first_look"`
 				}
 			}
-			jsonOf(t, h, "/workspace/queue?user=bob", &data)
+			jsonOf(t, h, "/workspace?user=bob", &data)
 			return data.Run.Age, data.Run.First
 		}
 		ms, first := age()

@@ -15,6 +15,9 @@ import (
 // posts are the addresses of all actions, with forms that would be complete if
 // they named something that exists.
 var posts = map[string]url.Values{
+	"/workspace/approve": {"call": {"0000"}},
+	"/workspace/refuse":  {"call": {"0000"}},
+	"/workspace/answer":  {"call": {"0000"}, "text": {"yes"}},
 	"/workspace/retry":   {"message": {"0000"}},
 	"/workspace/discard": {"message": {"0000"}},
 	"/workspace/cancel":  {"run": {"0000"}},
@@ -24,6 +27,7 @@ var posts = map[string]url.Values{
 
 func TestActionsWithoutRightsDoNotExist(t *testing.T) {
 	deletes := map[string]bool{"/workspace/reset": true, "/workspace/delete": true}
+	decisions := map[string]bool{"/workspace/approve": true, "/workspace/refuse": true, "/workspace/answer": true}
 	tests := []struct {
 		name   string
 		access inspect.Access
@@ -33,7 +37,7 @@ func TestActionsWithoutRightsDoNotExist(t *testing.T) {
 		{"reader", inspect.Access{Read: true}, nil, func(string) bool { return false }},
 		{"writer", inspect.Access{Read: true, Write: true}, nil, func(p string) bool { return !deletes[p] }},
 		{"deleter", inspect.Access{Read: true, Delete: true}, nil, func(p string) bool { return deletes[p] }},
-		{"no schema", operator, &workspace.Options{}, func(string) bool { return true }},
+		{"no schema, no run", operator, &workspace.Options{}, func(p string) bool { return !decisions[p] }},
 		{"nobody", inspect.Access{Write: true, Delete: true}, nil, nil},
 	}
 	for _, test := range tests {
@@ -73,7 +77,7 @@ func TestReadOnlyStoreHasNoActions(t *testing.T) {
 	for path, form := range posts {
 		require.Equal(t, http.StatusNotFound, post(t, h, path+"?user=alice", form).code, path)
 	}
-	require.NotContains(t, get(t, h, "/workspace/actions?user=carol").body, "/workspace/retry")
+	require.NotContains(t, get(t, h, "/workspace?user=carol").body, "/workspace/retry")
 }
 
 func TestRequestsOfOtherSites(t *testing.T) {
@@ -160,7 +164,7 @@ func TestFormsThatAreBroken(t *testing.T) {
 		require.Equal(t, test.code, send(t, d, r).code, "%s %.80s", test.path, test.body)
 	}
 	require.Equal(t, version, summaryOf(t, d.fixture, "alice").Version)
-	require.Equal(t, http.StatusConflict, get(t, d, "/workspace/done?user=alice&note=AAAA").code)
+	require.Equal(t, http.StatusConflict, get(t, d, "/workspace?user=alice&note=AAAA").code)
 }
 
 func TestActionsWhereverTheHandlerIsMounted(t *testing.T) {
@@ -168,7 +172,7 @@ func TestActionsWhereverTheHandlerIsMounted(t *testing.T) {
 		d := newActionDesk(t, operator)
 		mux := http.NewServeMux()
 		mux.Handle(prefix+"/", http.StripPrefix(prefix, d))
-		target := prefix + "/workspace/actions?user=carol"
+		target := prefix + "/workspace?user=carol"
 		to, form := formOf(t, target, get(t, mux, target).body, "/workspace/retry")
 		p := follow(t, mux, to, post(t, mux, to, form))
 		require.Equal(t, http.StatusOK, p.code)

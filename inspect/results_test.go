@@ -75,10 +75,10 @@ func TestResultsShowTokensAndTimes(t *testing.T) {
 	require.Equal(t, "stop", data.Results[1].Stop)
 
 	require.Contains(t, get(t, h, "/workspace/results?user=..").body, "No results")
-	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/results/2?user=model").code)
-	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/results/-1?user=model").code)
-	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/results/x?user=model").code)
-	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/results/1?user=model&at=1").code)
+	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/result?n=2&user=model").code)
+	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/result?user=model&n=-1").code)
+	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/result?user=model&n=x").code)
+	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/result?n=1&user=model&at=1").code)
 	jsonOf(t, h, "/workspace/results?user=model&at=1", &data)
 	require.Len(t, data.Results, 1)
 }
@@ -91,7 +91,7 @@ func TestResultsShowUsageWithoutARawResponse(t *testing.T) {
 	})
 	h := f.handler(t, nil)
 	require.Contains(t, get(t, h, "/workspace/results?user=model").body, `<td data-label="Model">–</td>`)
-	require.Contains(t, get(t, h, "/workspace/results/0?user=model").body, `<dt>Model</dt><dd><bdi>–</bdi>`)
+	require.Contains(t, get(t, h, "/workspace/result?n=0&user=model").body, `<dt>Model</dt><dd><bdi>–</bdi>`)
 	var data struct{ Results []resultJSON }
 	jsonOf(t, h, "/workspace/results?user=model", &data)
 	require.Equal(t, 7, data.Results[0].Usage.Input)
@@ -109,7 +109,7 @@ func TestResultsOfAgent(t *testing.T) {
 	require.Len(t, data.Results, 1)
 	jsonOf(t, h, "/workspace/results?user=model&as=stranger", &data)
 	require.Empty(t, data.Results)
-	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/results/0?user=model&as=stranger").code)
+	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/result?n=0&user=model&as=stranger").code)
 }
 
 func TestResultShowsWhatIsNew(t *testing.T) {
@@ -125,24 +125,24 @@ func TestResultShowsWhatIsNew(t *testing.T) {
 	f.think(t, "model", "support", state.InferenceResult{History: []state.Message{one, three}})
 	h := f.handler(t, nil)
 	var data resultJSON
-	jsonOf(t, h, "/workspace/results/2?user=model", &data)
+	jsonOf(t, h, "/workspace/result?n=2&user=model", &data)
 	require.Equal(t, []string{"two", "three"}, texts(*data.New))
 	require.Equal(t, []int{0, 1, 0}, []int{data.Previous, data.Kept, data.Gone})
 	require.Equal(t, "found", data.Output.Turns[0].Messages[0].Calls[0].Result.Text.Text)
 	require.Nil(t, data.Prompt)
 	require.Nil(t, data.Raw)
-	p := get(t, h, "/workspace/results/2?user=model")
+	p := get(t, h, "/workspace/result?n=2&user=model")
 	require.NotContains(t, p.body, "Be brief.")
 
 	for open, want := range map[string]string{"prompt": "Be brief.", "history": "one", "raw": "&#34;model&#34;: &#34;m&#34;"} {
-		require.Contains(t, get(t, h, "/workspace/results/2?user=model&open="+open).body, want, open)
+		require.Contains(t, get(t, h, "/workspace/result?n=2&user=model&open="+open).body, want, open)
 	}
 	data = resultJSON{}
-	jsonOf(t, h, "/workspace/results/3?user=model", &data)
+	jsonOf(t, h, "/workspace/result?n=3&user=model", &data)
 	require.Equal(t, []int{2, 1, 2}, []int{data.Previous, data.Kept, data.Gone})
 	require.Equal(t, []string{"three"}, texts(*data.New))
 	data = resultJSON{}
-	jsonOf(t, h, "/workspace/results/0?user=model", &data)
+	jsonOf(t, h, "/workspace/result?n=0&user=model", &data)
 	require.Equal(t, -1, data.Previous)
 	require.Equal(t, []string{"one"}, texts(*data.New))
 }
@@ -165,7 +165,7 @@ func TestResultsShowNoSecrets(t *testing.T) {
 		require.NotContains(t, p.body, mailToken, p.target)
 	}
 	blind := newHandler(t, f.open(t, nil), nil)
-	require.NotContains(t, get(t, blind, "/workspace/results/0?user=alice&open=raw").body, "test")
+	require.NotContains(t, get(t, blind, "/workspace/result?n=0&user=alice&open=raw").body, "test")
 }
 
 func TestResultIsBounded(t *testing.T) {
@@ -183,12 +183,12 @@ func TestResultIsBounded(t *testing.T) {
 	}
 	h := f.handler(t, nil)
 	for _, open := range []string{"", "prompt", "history", "history.299", "output.299.json", "new.299", "raw"} {
-		p := get(t, h, "/workspace/results/0?user=model&open="+open)
+		p := get(t, h, "/workspace/result?n=0&user=model&open="+open)
 		require.Equal(t, http.StatusOK, p.code)
 		require.LessOrEqual(t, len(p.body), maxPage, open)
 	}
 	p := get(t, h, "/workspace/results?user=model")
 	require.LessOrEqual(t, len(p.body), maxPage)
 	require.Contains(t, p.body, "61 results")
-	require.Contains(t, get(t, h, "/workspace/results?user=model&skip=50").body, "/results/0?")
+	require.Contains(t, get(t, h, "/workspace/results?user=model&skip=50").body, "/result?n=0&amp;")
 }

@@ -3,12 +3,14 @@ package inspect_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/workspace"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
 )
 
 // Two workspaces that differ only in what an agent may not read look the same
@@ -43,10 +45,10 @@ func TestWhatAnAgentSeesDependsOnNothingHidden(t *testing.T) {
 			}
 			bodies[k] = map[string]string{}
 			for _, agent := range []string{"search", "nobody"} { // who may not read them
-				target := "/workspace?user=user+" + fmt.Sprint(i) + "&as=" + agent + "&fragment=agent"
+				target := "/workspace/state?user=user+" + fmt.Sprint(i) + "&as=" + agent
 				p := get(t, h, target)
 				require.Equal(t, 200, p.code)
-				bodies[k][agent] = p.body
+				bodies[k][agent] = sectionOf(t, p.body, "agent")
 			}
 		}
 		require.Equal(t, bodies[0], bodies[1], "program %d", i)
@@ -58,11 +60,25 @@ func TestWhatAnAgentSeesDependsOnNothingHidden(t *testing.T) {
 func TestAgentSeesItsPromptAndWhatIsHidden(t *testing.T) {
 	f := newFixture(t, 0)
 	h := f.handler(t, nil)
-	p := get(t, h, "/workspace?user=alice&as=search")
+	p := get(t, h, "/workspace/state?user=alice&as=search")
 	require.Contains(t, p.body, "Hidden from <bdi>search</bdi>")
 	require.Contains(t, p.body, `<li><bdi class="v">card</bdi></li>`)
 	require.Contains(t, p.body, `<li><bdi class="v">plan</bdi></li>`)
 	require.Contains(t, p.body, "refunds within 30 days")
 	require.NotContains(t, p.body, `>plan</bdi></th>`)
 	require.NotContains(t, p.body, "Last change")
+}
+
+// sectionOf returns the HTML of a part of a page.
+func sectionOf(t testing.TB, body, fragment string) string {
+	t.Helper()
+	for n := range parse(t, body).Descendants() {
+		if attribute(n, "data-fragment") == fragment {
+			var b strings.Builder
+			require.NoError(t, html.Render(&b, n))
+			return b.String()
+		}
+	}
+	require.Fail(t, "no fragment", "%s in %s", fragment, body)
+	return ""
 }

@@ -29,7 +29,7 @@ func TestStateIsShownInPages(t *testing.T) {
 	}))
 	h := newHandler(t, m, &inspect.Options{})
 	shown := 0
-	for target := "/workspace?user=ann"; target != ""; {
+	for target := "/workspace/state?user=ann"; target != ""; {
 		p := get(t, h, target)
 		require.Equal(t, 200, p.code)
 		rows := strings.Count(p.body, `<th scope="row" data-label="Field">`)
@@ -43,7 +43,7 @@ func TestStateIsShownInPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1200+2, shown, "with the messages and the hidden field")
-	require.Equal(t, 1, strings.Count(get(t, h, "/workspace?user=ann&open=key0700").body, `data-label="Field">`))
-	require.Equal(t, 11, strings.Count(get(t, h, "/workspace?user=ann&filter=key002").body+
-		get(t, h, "/workspace?user=ann&filter=key1199").body, `data-label="Field">`))
+	require.Equal(t, 1, strings.Count(get(t, h, "/workspace/state?user=ann&open=key0700").body, `data-label="Field">`))
+	require.Equal(t, 11, strings.Count(get(t, h, "/workspace/state?user=ann&filter=key002").body+
+		get(t, h, "/workspace/state?user=ann&filter=key1199").body, `data-label="Field">`))
 }

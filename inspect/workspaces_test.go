@@ -2,7 +2,9 @@ package inspect_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,7 +26,7 @@ func TestNoAddressNamesAHiddenUser(t *testing.T) {
 	})})
 	f.visit(t, "zoe")
 	found := ""
-	for _, p := range crawl(t, h, 600, "/", "/?q=erin", "/?q=c", "/?show=trouble") {
+	for _, p := range crawl(t, h, 600, "/", "/users?q=erin", "/users?q=c", "/users") {
 		for _, text := range []string{p.target, p.body, p.header.Get("Location"), p.header.Get("Refresh")} {
 			require.NotRegexp(t, `\b(erin[01]\d*|bob|carol|dave)\b|a/b|a%2Fb`, text, p.target) // not a part of a sealed cursor
 		}
@@ -38,39 +40,107 @@ func TestNoAddressNamesAHiddenUser(t *testing.T) {
 func TestPlaceInTheListIsSealed(t *testing.T) {
 	h := newFixture(t, 60).handler(t, nil)
 	for _, after := range []string{"alice", "x", strings.Repeat("A", 64)} {
-		require.Equal(t, http.StatusConflict, get(t, h, "/?after="+after).code, after)
+		require.Equal(t, http.StatusConflict, get(t, h, "/users?after="+after).code, after)
 	}
 }
 
-// TestTroubleComesFirst has workspaces in every state.
-func TestTroubleComesFirst(t *testing.T) {
+// TestWhatNeedsAPersonComesFirst has workspaces in every state.
+func TestWhatNeedsAPersonComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, 60)
 		suspend(t, f.manager, "grace", "pay")
 		time.Sleep(15 * time.Minute) // bob's run goes on
-		h := f.handler(t, nil)
+		_, _, err := f.manager.Begin(t.Context(), "henry", workspace.Message{ID: "h1", Content: state.UserText("Hello?")})
+		require.NoError(t, err)
+		suspend(t, f.manager, "heidi", "pay")
+		_, err = f.manager.Handle(t.Context(), "dave2", workspace.Message{ID: "refused", Content: state.UserText("Refund it.")})
+		require.ErrorIs(t, err, errRefused)
+		_, err = store.Put(t.Context(), f.db, "agent:workspace:dave2", []byte("{}"), store.Always)
+		require.NoError(t, err)
 
-		page := get(t, h, "/?q=").body
-		require.Equal(t, []string{"dave", "carol", "bob"}, usersOf(t, page)[:3])
+		page := get(t, f.handler(t, nil), "/").body
+		require.Equal(t, []string{"grace", "heidi", "carol", "dave2", "bob", "henry"}, usersOf(t, page))
 		for _, text := range []string{
-			"Damaged <b>1</b>", "Dead letters <b>1</b>", "Running for long <b>1</b>", "Messages wait <b>1</b>",
-			"Counted in the first 50 workspaces by name, not in those behind.",
+			"Waiting for a person <b>2</b>", "Dead letters <b>1</b>", "Damaged <b>1</b>", "Running for long <b>1</b>",
+			"Messages wait <b>1</b>", "Running <b>1</b>", "waits for a person", "running for long: 15 min", errRefused.Error(),
+			`<bdi class="v"><b>pay</b></bdi>`, "15 min ago", "65 others are idle",
 		} {
 			require.Contains(t, page, text)
 		}
-		require.NotContains(t, page, "Waiting for approval", "grace is behind")
-
-		page = get(t, h, "/?show=trouble").body
-		require.Equal(t, []string{"dave", "carol", "grace", "bob"}, usersOf(t, page))
-		require.Contains(t, page, "waiting for approval")
-		require.Contains(t, page, "Waiting for approval <b>1</b>")
-		require.Contains(t, page, "Counted in all 68 workspaces.")
-		require.Equal(t, http.StatusBadRequest, get(t, h, "/?show=nothing").code)
 		require.NoError(t, f.manager.Close())
 	})
 }
 
-// A run that nobody holds is a trouble as long as no process handles messages.
+// TestBusyListIsShownInPages has more busy workspaces than a page shows.
+func TestBusyListIsShownInPages(t *testing.T) {
+	f := newFixture(t, 0)
+	for i := range 70 {
+		_, err := f.manager.Handle(t.Context(), fmt.Sprint("gone", i), workspace.Message{ID: "refused", Content: state.UserText("Refund it.")})
+		require.ErrorIs(t, err, errRefused)
+	}
+	h := f.handler(t, nil)
+	first := get(t, h, "/").body
+	require.Len(t, usersOf(t, first), 50)
+	require.Contains(t, first, "Dead letters <b>71</b>")
+	rest := usersOf(t, get(t, h, nextPage(t, h, "/")).body)
+	require.Len(t, rest, 22) // with carol and bob
+	for _, user := range rest {
+		require.NotContains(t, usersOf(t, first), user)
+	}
+}
+
+// TestNothingIsToBeDone has idle workspaces only, and more than are counted.
+func TestNothingIsToBeDone(t *testing.T) {
+	m := openMemory(t, &workspace.Options{Schema: desk})
+	h := newHandler(t, m, nil)
+	require.Contains(t, get(t, h, "/").body, "There are no workspaces yet")
+	for i := range 501 {
+		require.NoError(t, m.Update(t.Context(), "user"+numbered(i), func(w *workspace.Workspace) error { return cost.Set(w.State(), 1) }))
+	}
+	page := get(t, h, "/").body
+	require.Contains(t, page, "Nothing is to be done")
+	require.Contains(t, page, "More than 500 others are idle")
+	require.Len(t, usersOf(t, get(t, h, "/users").body), 50)
+	require.Equal(t, http.StatusSeeOther, get(t, h, "/users?q=user0007").code)
+	require.Len(t, usersOf(t, get(t, h, "/users?q=user000").body), 10)
+}
+
+// TestThreadsOfAUser has three threads, of which one waits.
+func TestThreadsOfAUser(t *testing.T) {
+	f := newFixture(t, 0)
+	f.manager = f.open(t, &workspace.Options{Schema: desk, Run: f.answer, Title: func(*state.State) string { return "About " + mailToken }})
+	for _, thread := range []string{"", "holiday", "moving"} {
+		f.visit(t, workspace.Thread("grace", thread))
+	}
+	f.visit(t, "grace2")
+	suspend(t, f.manager, workspace.Thread("grace", "holiday"), "pay")
+	h := f.handler(t, nil)
+	var data struct {
+		Threads []struct{ User string }
+	}
+	for user, want := range map[string][]string{
+		"grace": {"grace/holiday", "grace/moving"}, "grace/holiday": {"grace", "grace/moving"}, "grace2": nil,
+	} {
+		data.Threads = nil
+		jsonOf(t, h, "/workspace?user="+url.QueryEscape(user), &data)
+		var got []string
+		for _, row := range data.Threads {
+			got = append(got, row.User)
+		}
+		require.Equal(t, want, got, user)
+	}
+	require.NoError(t, f.manager.Update(t.Context(), "grace/holiday", func(w *workspace.Workspace) error {
+		return w.Memory().SetSecret("token", mailToken)
+	}))
+	for _, target := range []string{"/", "/workspace?user=grace", "/workspace/state?user=grace%2Fholiday"} {
+		page := get(t, h, target).body
+		require.Regexp(t, `thread <bdi( class="v")?>holiday</bdi>`, page, target)
+		require.Contains(t, page, "About [SECRET]")
+	}
+	require.NotContains(t, get(t, newHandler(t, f.open(t, nil), nil), "/").body, "About")
+}
+
+// A run that nobody holds needs a person as long as no process handles messages.
 func TestRunWithoutAHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
@@ -79,8 +149,7 @@ func TestRunWithoutAHolder(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, gone.Close())
 		time.Sleep(15 * time.Minute)
-		h := newHandler(t, openOn(t, db, &workspace.Options{Schema: desk}), nil)
-		page := get(t, h, "/?show=trouble").body
+		page := get(t, newHandler(t, openOn(t, db, &workspace.Options{Schema: desk}), nil), "/").body
 		require.Equal(t, []string{"henry"}, usersOf(t, page))
 		require.Contains(t, page, "Without a holder <b>1</b>")
 	})
@@ -127,7 +196,7 @@ func TestSuspendedCallIsNoFinding(t *testing.T) {
 	require.Contains(t, page, "1 suspended call")
 	require.NotContains(t, page, "finding")
 	require.Equal(t, 4, strings.Count(page, "accepts"))
-	require.Contains(t, page, "waiting for approval")
+	require.Contains(t, page, "waits for a person")
 
 	f.update(t, "grace", func(st *state.State) error {
 		forgotten := state.ToolCall{ID: "lost", Name: "pay", Input: `{}`}

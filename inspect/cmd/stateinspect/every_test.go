@@ -176,10 +176,11 @@ func (e engine) scenario(t *testing.T, sealed bool) {
 
 	p := start(t, append(arguments, url)...)
 	_, body := p.fetch(p.url.String())
-	require.Contains(t, body, "Bob, the builder")
+	require.Contains(t, body, "the bank has refused")
+	require.Contains(t, body, "1 other is idle")
 	for _, path := range []string{
-		"/workspace?user=ann", "/workspace?user=ann&at=1", "/workspace?user=ann&as=desk", "/workspace/timeline?user=ann",
-		"/workspace/diff?user=ann&from=1&to=3", "/workspace/queue?user=ann", "/schema", "/workspace?user=ann&format=json",
+		"/workspace/state?user=ann", "/workspace/state?user=ann&at=1", "/workspace/state?user=ann&as=desk", "/workspace/history?user=ann",
+		"/workspace/diff?user=ann&from=1&to=3", "/workspace?user=ann", "/schema", "/workspace/state?user=ann&format=json",
 	} {
 		status, body := p.get(path)
 		require.Equal(t, http.StatusOK, status, path)
@@ -193,7 +194,7 @@ func (e engine) scenario(t *testing.T, sealed bool) {
 	require.NoError(t, err)
 	require.NoError(t, order.Set(run.State().As("desk"), "#W2"))
 	require.NoError(t, run.Commit(t.Context()))
-	bob := "/workspace?user=Bob%2C+the+builder"
+	bob := "/workspace/state?user=Bob%2C+the+builder"
 	_, body = p.get(bob)
 	require.Contains(t, body, "running")
 	require.Contains(t, body, "#W2")

@@ -79,15 +79,15 @@ func TestServe(t *testing.T) {
 	token := p.url.Query().Get("token")
 	require.GreaterOrEqual(t, len(token), minToken)
 
-	status, _ := p.get("/workspace?user=ann")
+	status, _ := p.get("/workspace/state?user=ann")
 	require.Equal(t, http.StatusForbidden, status, "without the token")
 
 	status, body := p.fetch(p.url.String())
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, body, "Bob, the builder")
+	require.Contains(t, body, "the bank has refused")
 	require.Contains(t, body, "desk.db")
 
-	status, body = p.get("/workspace?user=ann")
+	status, body = p.get("/workspace/state?user=ann")
 	require.Equal(t, http.StatusOK, status, "with the cookie")
 	require.Contains(t, body, "#W1")
 	for _, secret := range secrets {

@@ -14,7 +14,7 @@ import (
 )
 
 // varying matches the parts of the output that differ between runs.
-var varying = regexp.MustCompile(`\d{3,} bytes|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+var varying = regexp.MustCompile(`\d{2,} bytes|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 
 func Example() {
 	dir, err := os.MkdirTemp("", "stateinspect")
@@ -32,53 +32,51 @@ func Example() {
 	// $ stateinspect -text show -user ann sqlite:desk.db
 	// "ann" at version 3, held from version 0 on
 	// fields:
-	// - order_id (string) = "#W1"
-	// - card (string) = [SECRET]
-	// settings:
-	// - chat "7", platform "", debug false, MCP servers ["mail"]
-	// memory:
-	// - "name": Ann\u001b[2J, since …
-	// - "token": [SECRET], since …
-	// conversation:
-	// - {"type":"text","role":"user","content":"My token is [SECRET], my card [SECRET]."}
-	// - {"type":"text","role":"assistant","content":"Yes.","stop_reason":"stop"}
-	// run: since …, attempt 1
-	// - "m2 [SECRET]": {"type":"text","role":"user","content":"Is [SECRET] still my card?"}
+	// - messages (list of message) = 2 messages, in version 1 by desk
+	// - order_id (string) = "#W1", in version 1 by desk
+	// - card (string) = [SECRET], in version 1 by desk
+	// conversation, 2 messages:
+	// - user: My token is [SECRET], my card [SECRET].
+	// - assistant: Yes.
+	// suspended:
+	// run:
+	// - since …, attempt 1, held by none
+	// - m2 [SECRET]: Is [SECRET] still my card?
 	// queue:
-	// - "m3": {"type":"text","role":"user","content":"Well? \u009b2J \u202etxt.exe"}
+	// - m3: Well? \u009b2J \u202etxt.exe
 	// dead:
-	// - "refund": {"type":"text","role":"user","content":"Refund it to [SECRET]."}
+	// - refund: Refund it to [SECRET].
 	//   given up …, attempts 1: the bank has refused [SECRET]
+	// memory:
+	// - name: Ann\u001b[2J, since …
+	// - token: [SECRET], since …
+	// settings:
+	// - chat "7", platform "", debug false, MCP servers [mail]
 	// $ stateinspect -text show -user ann -at 1 sqlite:desk.db
 	// "ann" at version 1, held from version 0 on
 	// fields:
-	// - order_id (string) = "#W1"
-	// - card (string) = [SECRET]
-	// settings:
-	// - chat "7", platform "", debug false, MCP servers []
-	// memory:
-	// conversation:
-	// - {"type":"text","role":"user","content":"My token is [SECRET], my card [SECRET]."}
-	// - {"type":"text","role":"assistant","content":"Yes.","stop_reason":"stop"}
+	// - messages (list of message) = 2 messages, in version 1 by desk
+	// - order_id (string) = "#W1", in version 1 by desk
+	// - card (string) = [SECRET], in version 1 by desk
+	// conversation, 2 messages:
+	// - user: My token is [SECRET], my card [SECRET].
+	// - assistant: Yes.
 	// $ stateinspect -text log -user ann sqlite:desk.db
-	// 1 … finish of "m1"
-	//   set message "1" = {"type":"text","role":"user","content":"My token is [SECRET], my card [SECRET]."}
-	//   set message "2" = {"type":"text","role":"assistant","content":"Yes.","stop_reason":"stop"}
-	//   set conversation "entries" = [1,2] by "desk"
-	//   set field "order_id" = "#W1" by "desk"
-	//   set field "card" = "[SECRET]" by "desk"
-	//   set conversation "version" = 4
-	//   set setting "chat_id" = "7"
+	// 3 … fail of refund: the bank has refused [SECRET]
 	// 2 … update
-	//   set memory "name" = {"value":"Ann\u001b[2J","created_at":"…"}
-	//   set memory "token" = {"value":"[SECRET]","secret":true,"created_at":"…"}
-	//   set setting "mcp_servers" = …
-	// 3 … fail of "refund": the bank has refused [SECRET]
+	//   set memory name, …
+	//   set memory token, …
+	//   set setting mcp_servers, …
+	// 1 … finish of m1 by desk
+	//   edit conversation, …
+	//   set field order_id, 5 bytes
+	//   set field card, …
+	//   set setting chat_id, 3 bytes
 	// $ stateinspect -text diff -user ann -from 1 -to 3 sqlite:desk.db
 	// "ann" from version 1 to 3
-	//   set memory "name" = {"value":"Ann\u001b[2J","created_at":"…"}
-	//   set memory "token" = {"value":"[SECRET]","secret":true,"created_at":"…"}
-	//   set setting "mcp_servers" = …
+	// set memory name = {"value":"Ann\u001b[2J","created_at":"…"} in version 2 by host
+	// set memory token = {"value":"[SECRET]","secret":true,"created_at":"…"} in version 2 by host
+	// set setting mcp_servers = … in version 2 by host
 	// $ stateinspect -text verify sqlite:desk.db
 	// "Bob, the builder" is intact: version 1, 1 records after version 0, 1 blobs, …
 	// "ann" is intact: version 3, 3 records after version 0, 5 blobs, …
@@ -95,9 +93,9 @@ func TestTextList(t *testing.T) {
 	require.NoError(t, err)
 	lines := strings.Split(text, "\n")
 	require.Len(t, lines, 4)
-	require.Regexp(t, `^USER +VERSION +BYTES +QUEUE +DEAD +LAST ACTIVE +RUN$`, lines[0])
-	require.Regexp(t, `^"Bob, the builder"  1 +\d+ +0 +0 +[-0-9T:]+Z  -$`, lines[1])
-	require.Regexp(t, `^"ann" +3 +\d+ +1 +1 +[-0-9T:]+Z  since [-0-9T:]+Z, attempt 1$`, lines[2])
+	require.Regexp(t, `^USER +VERSION +BYTES +LAST ACTIVE +STATE$`, lines[0])
+	require.Regexp(t, `^"Bob, the builder"  1 +\d+ +[-0-9T:]+Z +idle$`, lines[1])
+	require.Regexp(t, `^"ann" +3 +\d+ +[-0-9T:]+Z +dead 1, waiting 1, running since [-0-9T:]+Z, attempt 1$`, lines[2])
 }
 
 // print returns what the command prints.
@@ -176,11 +174,11 @@ func TestTextExportIsJSON(t *testing.T) {
 	text, err := print(t, newDesk(t, true), "-text", "export", "-user", "ann")
 	require.NoError(t, err)
 	var v struct {
-		UserID string `json:"user_id"`
+		User   string
 		Memory map[string]struct{ Value string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(text), &v))
-	require.Equal(t, "ann", v.UserID)
+	require.Equal(t, "ann", v.User)
 	require.Equal(t, "Ann\x1b[2J", v.Memory["name"].Value)
 	require.Equal(t, "[SECRET]", v.Memory["token"].Value)
 }

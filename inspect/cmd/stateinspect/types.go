@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/inspect/internal/safetext"
+	"github.com/agentstate/state/inspect/internal/view"
 )
 
 // printTypes prints the fields of a schema that an agent may read, or all if agent
@@ -28,7 +28,7 @@ func printTypes(s *state.Schema, agent string, out io.Writer) error {
 			continue
 		}
 		if f.Description != "" {
-			text := strings.ReplaceAll(safetext.Visible(f.Description, true), "*/", "*\\/")
+			text := strings.ReplaceAll(view.VisibleLines(f.Description), "*/", "*\\/")
 			fmt.Fprintf(out, "  /** %s */\n", strings.Join(strings.Fields(text), " "))
 		}
 		mode := ""

@@ -21,6 +21,8 @@ var views = []view{
 	{"light", false, 1280, 1024, 1},
 	{"dark", true, 1280, 1024, 1},
 	{"narrow", false, 320, 640, 1},
+	{"phone", false, 360, 740, 1},
+	{"phone-dark", true, 360, 740, 1},
 	{"zoomed", true, 320, 256, 4}, // a window of 1280 × 1024 at 400 %
 }
 

@@ -66,7 +66,9 @@ var errDeclined = errors.New("refund: the bank declined card " + cardNumber + ":
 //	carol   a message that died
 //	erin…   long values, under a long id
 //	frank   a call that was forgotten
-//	grace   a call that waits for a person
+//	grace   a call that waits for a person, and another in a thread
+//	henry   1 000 messages
+//	ivan    a message that died
 //	dave    damaged
 //	user…   60 others
 func newDesk(t testing.TB) string {
@@ -105,7 +107,9 @@ func newDesk(t testing.TB) string {
 	}
 	addLong(t, m)
 	addCalls(t, m)
-	update(t, m, "dave", func(w *workspace.Workspace) error { return cost.Set(w.State(), 1) })
+	addMany(t, m)
+	_, err = m.Handle(ctx, "dave", workspace.Message{ID: "web-80", Content: state.UserText("Refund it.")})
+	require.ErrorIs(t, err, errDeclined)
 	require.NoError(t, m.Close())
 	_, err = store.Put(ctx, db, "agent:workspace:dave", []byte("{}"), store.Always)
 	require.NoError(t, err)
@@ -123,7 +127,7 @@ func openDesk(t testing.TB, file string) *workspace.Manager {
 	t.Helper()
 	db, err := sqlitestore.Open(context.Background(), file, nil)
 	require.NoError(t, err)
-	m, err := workspace.Open(context.Background(), db, &workspace.Options{Schema: deskSchema})
+	m, err := workspace.Open(context.Background(), db, &workspace.Options{Schema: deskSchema, Run: answer})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, errors.Join(m.Close(), db.Close())) })
 	return m

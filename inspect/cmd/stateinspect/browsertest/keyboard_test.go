@@ -29,8 +29,8 @@ func (tb *tab) tabTo(text string) {
 	tb.t.Fatalf("the tabulator does not reach %q in:\n%s", text, tb.text())
 }
 
-// TestKeyboard finds a workspace, goes back in time, and drops a dead letter, without
-// a mouse.
+// TestKeyboard finds a workspace, goes back in time, approves a call and drops a
+// dead letter, without a mouse.
 func TestKeyboard(t *testing.T) {
 	m := openDesk(t, newDesk(t))
 	tb := newTab(t, serve(t, m, everything))
@@ -38,18 +38,27 @@ func TestKeyboard(t *testing.T) {
 	tb.press("/")
 	tb.press("ali")
 	tb.pressFor(kb.Enter)
+	require.Contains(t, tb.text(), "Nothing runs, waits or has failed.", "the only workspace whose user begins so")
+	tb.pressFor("2")
 	const refunded = `[...document.querySelectorAll("tr")].find(r => r.innerText.startsWith("refund\t")).innerText`
-	require.Contains(t, evaluate[string](tb, refunded), "129.9", "the only workspace whose user begins so")
+	require.Contains(t, evaluate[string](tb, refunded), "129.9")
 	for range 6 {
 		tb.pressFor(kb.ArrowLeft)
 	}
 	require.Contains(t, tb.text(), "version 5 of 11")
 	require.Contains(t, evaluate[string](tb, refunded), "unset")
 
+	tb.open("/")
+	tb.press("j")
+	tb.pressFor(kb.Enter)
+	require.Contains(t, tb.text(), "Waiting for a person", "what needs a person comes first")
+	tb.tabTo("Approve")
+	tb.pressFor(kb.Enter)
+	tb.wait(`document.readyState === "complete"`)
+	require.Contains(t, tb.text(), "The call is approved.")
+
 	tb.press("/")
 	tb.press("carol")
-	tb.pressFor(kb.Enter)
-	tb.tabTo("Actions")
 	tb.pressFor(kb.Enter)
 	tb.tabTo("Discard…")
 	tb.pressFor(kb.Enter)
@@ -64,7 +73,7 @@ func TestKeyboard(t *testing.T) {
 // TestKeys checks the other keys, and that none is taken from a person who types.
 func TestKeys(t *testing.T) {
 	tb := newTab(t, serve(t, openDesk(t, newDesk(t)), everything))
-	tb.open("/workspace?user=alice")
+	tb.open("/workspace/state?user=alice")
 	focused := func() string {
 		return evaluate[string](tb, `document.activeElement.closest("tr")?.querySelector("th").innerText ?? ""`)
 	}
@@ -98,7 +107,7 @@ func TestKeys(t *testing.T) {
 	tb.wait(`!document.querySelector("dialog").open`)
 	tb.press("/")
 	require.NotEqual(t, "q", evaluate[string](tb, `document.activeElement.id`))
-	tb.open("/workspace?user=alice")
+	tb.open("/workspace/state?user=alice")
 	tb.press("/")
 	require.NotEqual(t, "q", evaluate[string](tb, `document.activeElement.id`))
 }

@@ -19,7 +19,7 @@ func TestLive(t *testing.T) {
 	other := newProcess(t, file)
 	tb := newTab(t, serve(t, openDesk(t, file), everything))
 	tb.size(1280, 400)
-	tb.open("/workspace?user=alice")
+	tb.open("/workspace/state?user=alice")
 	tb.wait("document.body.dataset.asked")
 	const place = `(() => {
 		const e = document.activeElement;
@@ -70,7 +70,7 @@ func TestKilled(t *testing.T) {
 	file := newDesk(t)
 	first := newProcess(t, file)
 	tb := newTab(t, serve(t, openDesk(t, file), everything))
-	tb.open("/workspace/queue?user=bob")
+	tb.open("/workspace?user=bob")
 	tb.wait("document.body.dataset.asked")
 	first.do("begin bob Where is my parcel?")
 	tb.wait(`document.querySelector(".running")`)
@@ -81,7 +81,7 @@ func TestKilled(t *testing.T) {
 	second, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: deskSchema, Run: answer})
 	require.NoError(t, err)
 	tb.wait(`!document.querySelector(".running")`)
-	tb.open("/workspace/timeline?user=bob")
+	tb.open("/workspace/history?user=bob")
 	require.Contains(t, tb.text(), "line-1")
 	require.NoError(t, errors.Join(second.Close(), db.Close()))
 }
@@ -91,7 +91,7 @@ func TestPastIsNotLive(t *testing.T) {
 	file := newDesk(t)
 	other := newProcess(t, file)
 	tb := newTab(t, serve(t, openDesk(t, file), everything))
-	tb.open("/workspace?user=alice&at=5")
+	tb.open("/workspace/state?user=alice&at=5")
 	before := evaluate[string](tb, content)
 	other.do("note alice the parcel is back")
 	require.Equal(t, before, evaluate[string](tb, content))
@@ -104,7 +104,7 @@ func TestManyUpdates(t *testing.T) {
 	file := newDesk(t)
 	other := newProcess(t, file)
 	tb := newTab(t, serve(t, openDesk(t, file), everything))
-	tb.open("/workspace?user=alice")
+	tb.open("/workspace/state?user=alice")
 	tb.wait("document.body.dataset.asked")
 	const size = `document.getElementsByTagName("*").length`
 	var before int

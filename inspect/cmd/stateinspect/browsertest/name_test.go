@@ -14,7 +14,7 @@ func TestFormsUnderAnotherName(t *testing.T) {
 	m := openDesk(t, newDesk(t))
 	origin := strings.Replace(serve(t, m, everything), "127.0.0.1", otherName, 1)
 	tb := newTab(t, origin)
-	tb.open("/workspace/actions?user=carol")
+	tb.open("/workspace?user=carol")
 	require.False(t, evaluate[bool](tb, "isSecureContext"))
 	tb.click("Discard…")
 	tb.click("Discard")

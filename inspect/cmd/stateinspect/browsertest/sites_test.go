@@ -47,44 +47,45 @@ func (l look) show(tb *tab) {
 
 // pages are the pages of the desk that have an address.
 var pages = []look{
-	{name: "workspaces", path: "/"},
-	{name: "search", path: "/?q=user00"},
-	{name: "search-nothing", path: "/?q=nobody"},
-	{name: "state", path: "/workspace?user=alice"},
-	{name: "state-past", path: "/workspace?user=alice&at=5"},
-	{name: "state-agent", path: "/workspace?user=alice&as=billing"},
-	{name: "state-running", path: "/workspace?user=bob"},
-	{name: "state-long", path: "/workspace?user=" + longUser},
-	{name: "state-open", path: "/workspace?open=documents&user=" + longUser},
-	{name: "state-new", path: "/workspace?user=user0000"},
+	{name: "busy", path: "/"},
+	{name: "users", path: "/users"},
+	{name: "search", path: "/users?q=user00"},
+	{name: "search-nothing", path: "/users?q=nobody"},
+	{name: "overview", path: "/workspace?user=alice"},
+	{name: "overview-approval", path: "/workspace?user=grace"},
+	{name: "overview-running", path: "/workspace?user=bob"},
+	{name: "overview-dead", path: "/workspace?user=carol"},
+	{name: "overview-empty", path: "/workspace?user=user0000"},
+	{name: "overview-long", path: "/workspace?user=" + longUser},
+	{name: "overview-verify", path: "/workspace?verify=1&user=alice"},
+	{name: "overview-damaged", path: "/workspace?verify=1&user=dave"},
+	{name: "overview-thread", path: "/workspace?user=grace/holiday"},
+	{name: "state", path: "/workspace/state?user=alice"},
+	{name: "state-past", path: "/workspace/state?user=alice&at=5"},
+	{name: "state-agent", path: "/workspace/state?user=alice&as=billing"},
+	{name: "state-running", path: "/workspace/state?user=bob"},
+	{name: "state-long", path: "/workspace/state?user=" + longUser},
+	{name: "state-open", path: "/workspace/state?open=documents&user=" + longUser},
+	{name: "state-new", path: "/workspace/state?user=user0000"},
 	{name: "conversation", path: "/workspace/conversation?user=alice"},
+	{name: "conversation-running", path: "/workspace/conversation?user=bob"},
+	{name: "conversation-suspended", path: "/workspace/conversation?user=grace"},
 	{name: "conversation-findings", path: "/workspace/conversation?provider=anthropic&user=frank"},
 	{name: "conversation-long", path: "/workspace/conversation?open=0&user=" + longUser},
+	{name: "conversation-thousand", path: "/workspace/conversation?user=henry"},
 	{name: "conversation-empty", path: "/workspace/conversation?user=user0000"},
 	{name: "results", path: "/workspace/results?user=alice"},
 	{name: "results-empty", path: "/workspace/results?user=user0000"},
-	{name: "result", path: "/workspace/results/2?user=alice"},
-	{name: "result-prompt", path: "/workspace/results/2?user=alice&open=prompt"},
-	{name: "result-raw", path: "/workspace/results/2?user=alice&open=raw"},
-	{name: "timeline", path: "/workspace/timeline?user=alice"},
-	{name: "timeline-filter", path: "/workspace/timeline?user=alice&field=nothing"},
+	{name: "result", path: "/workspace/result?n=2&user=alice"},
+	{name: "result-prompt", path: "/workspace/result?n=2&user=alice&open=prompt"},
+	{name: "result-raw", path: "/workspace/result?n=2&user=alice&open=raw"},
+	{name: "history", path: "/workspace/history?user=alice"},
+	{name: "history-failed", path: "/workspace/history?user=carol"},
+	{name: "history-filter", path: "/workspace/history?user=alice&field=nothing"},
 	{name: "diff", path: "/workspace/diff?user=alice&from=2&to=9"},
 	{name: "diff-others", path: "/workspace/diff?user=alice&from=10&to=11"},
 	{name: "diff-long", path: "/workspace/diff?user=" + longUser},
 	{name: "diff-same", path: "/workspace/diff?user=alice&from=3&to=3"},
-	{name: "queue", path: "/workspace/queue?user=bob"},
-	{name: "queue-dead", path: "/workspace/queue?user=carol"},
-	{name: "queue-empty", path: "/workspace/queue?user=user0000"},
-	{name: "conversation-suspended", path: "/workspace/conversation?user=grace"},
-	{name: "memory", path: "/workspace/memory?user=alice"},
-	{name: "memory-long", path: "/workspace/memory?user=" + longUser},
-	{name: "memory-empty", path: "/workspace/memory?user=user0000"},
-	{name: "integrity", path: "/workspace/integrity?user=alice"},
-	{name: "verify", path: "/workspace/integrity?verify=1&user=alice"},
-	{name: "verify-damaged", path: "/workspace/integrity?verify=1&user=dave"},
-	{name: "actions", path: "/workspace/actions?user=carol"},
-	{name: "actions-long", path: "/workspace/actions?user=" + longUser},
-	{name: "actions-running", path: "/workspace/actions?user=bob"},
 	{name: "reset", path: "/workspace/reset?user=alice"},
 	{name: "delete", path: "/workspace/delete?user=carol"},
 	{name: "schema", path: "/schema"},
@@ -96,12 +97,13 @@ var situations = []look{
 		tb.fill("confirm", "carl")
 		tb.click("Delete")
 	}},
-	{name: "discard", path: "/workspace/actions?user=carol", then: func(tb *tab) { tb.click("Discard…") }},
-	{name: "cancel", path: "/workspace/actions?user=bob", then: func(tb *tab) { tb.click("Cancel…") }},
+	{name: "discard", path: "/workspace?user=carol", then: func(tb *tab) { tb.click("Discard…") }},
+	{name: "cancel", path: "/workspace?user=bob", then: func(tb *tab) { tb.click("Cancel…") }},
+	{name: "answer", path: "/workspace?user=grace", then: func(tb *tab) { tb.click("Answer…") }},
 	{name: "no-workspace", path: "/workspace?user=nobody", refused: true},
 	{name: "no-page", path: "/nothing", refused: true},
-	{name: "no-version", path: "/workspace?user=alice&at=99", refused: true},
-	{name: "damaged", path: "/workspace?user=dave", refused: true},
+	{name: "no-version", path: "/workspace/state?user=alice&at=99", refused: true},
+	{name: "damaged", path: "/workspace/state?user=dave", refused: true},
 }
 
 // longUser is the id of a workspace with long values.
@@ -143,6 +145,20 @@ func addLong(t testing.TB, m *workspace.Manager) {
 	})
 }
 
+// addMany makes a workspace with 1 000 messages, and one with a dead letter.
+func addMany(t testing.TB, m *workspace.Manager) {
+	t.Helper()
+	update(t, m, "henry", func(w *workspace.Workspace) error {
+		var said []state.Message
+		for i := range 500 {
+			said = append(said, state.UserText(fmt.Sprint("Where is order #W", i, "?")), state.AssistantText("On its way."))
+		}
+		return state.Messages.Set(w.State().As("general"), said)
+	})
+	_, err := m.Handle(t.Context(), "ivan", workspace.Message{ID: "web-80", Content: state.UserText("Please refund order #W20.")})
+	require.ErrorIs(t, err, errDeclined)
+}
+
 // addCalls makes workspaces with calls that nobody has answered: frank with one that
 // was forgotten and grace with one that waits for a person.
 func addCalls(t testing.TB, m *workspace.Manager) {
@@ -153,8 +169,10 @@ func addCalls(t testing.TB, m *workspace.Manager) {
 			state.UserText("Hello?"), state.AssistantText("One moment."), state.AssistantText("I am looking for it."),
 		})
 	})
-	_, err := m.Handle(t.Context(), "grace", workspace.Message{ID: "web-95", Content: state.UserText("Refund 900 USD, please.")})
-	require.NoError(t, err)
+	for _, user := range []string{"grace", workspace.Thread("grace", "holiday")} {
+		_, err := m.Handle(t.Context(), user, workspace.Message{ID: "web-95", Content: state.UserText("Refund 900 USD, please.")})
+		require.NoError(t, err)
+	}
 }
 
 // wideSchema returns a schema of 60 fields and a team of 24 agents.
@@ -201,24 +219,22 @@ func newSites(t testing.TB) []site {
 	m := openDesk(t, file)
 	desk := site{"desk", serve(t, m, everything), slices.Concat(pages, situations)}
 	tb := newTab(t, desk.origin)
-	tb.open("/workspace/actions?user=carol")
+	tb.open("/workspace?user=ivan")
 	tb.click("Discard…")
 	tb.click("Discard")
 	desk.pages = append(desk.pages, look{name: "done", path: tb.path()})
-	tb.open("/workspace/timeline?user=alice")
-	run := evaluate[string](tb, `document.querySelector("a[href*='/run/']").href`)
-	desk.pages = append(desk.pages, look{name: "run", path: strings.TrimPrefix(run, tb.origin)})
 
 	reader := inspect.Access{Read: true}
 	blind := site{"blind", serve(t, openStore(t, openFile(t, file), nil), reader), []look{
-		{name: "state", path: "/workspace?user=alice"},
+		{name: "state", path: "/workspace/state?user=alice"},
 		{name: "conversation", path: "/workspace/conversation?user=alice"},
-		{name: "timeline", path: "/workspace/timeline?user=alice"},
-		{name: "queue", path: "/workspace/queue?user=carol"},
+		{name: "history", path: "/workspace/history?user=alice"},
+		{name: "overview", path: "/workspace?user=carol"},
 		{name: "schema", path: "/schema"},
 	}}
 	empty := site{"empty", serve(t, openStore(t, store.NewMemory(), wideSchema()), reader), []look{
-		{name: "workspaces", path: "/"},
+		{name: "busy", path: "/"},
+		{name: "users", path: "/users"},
 		{name: "schema", path: "/schema"},
 		{name: "schema-more", path: "/schema?agents=20&skip=50"},
 	}}

@@ -27,6 +27,13 @@ func (w *walk) click(text string) {
 	w.clicks++
 }
 
+// find finds a user by the id.
+func (w *walk) find(user string) {
+	w.t.Helper()
+	evaluate[bool](w.tab, `document.getElementById("q").value = "`+user+`", true`)
+	w.click("Find")
+}
+
 // finds requires that the page says something, after five clicks at most.
 func (w *walk) finds(texts ...string) {
 	w.t.Helper()
@@ -41,7 +48,8 @@ func (w *walk) finds(texts ...string) {
 // TestWalkWhoChanged finds out who changed a field, why, and what it was before.
 func TestWalkWhoChanged(t *testing.T) {
 	w := newWalk(t)
-	w.click("alice")
+	w.find("alice")
+	w.click("State")
 	require.Contains(t, w.text(), `["refunds within 30 days","paid back to the card"]`)
 	row := evaluate[string](w.tab, `[...document.querySelectorAll("tbody tr")].find(r => r.innerText.includes("paid back to the card")).innerText`)
 	require.Contains(t, row, "billing")
@@ -63,14 +71,15 @@ func TestWalkWhoChanged(t *testing.T) {
 // the reason.
 func TestWalkDeadLetter(t *testing.T) {
 	w := newWalk(t)
-	w.click("▲1 dead letter")
+	w.click("carol")
 	w.finds("the bank declined card [SECRET]", "insufficient rights for 129.90 USD")
 }
 
 // TestWalkAgent finds out what an agent can see.
 func TestWalkAgent(t *testing.T) {
 	w := newWalk(t)
-	w.click("alice")
+	w.find("alice")
+	w.click("State")
 	evaluate[bool](w.tab, `(() => {
 		document.querySelector("select[name=as]").value = "search";
 		return true;
@@ -85,7 +94,7 @@ func TestWalkAgent(t *testing.T) {
 // TestWalkConversation reads what was said, with what the tools answered.
 func TestWalkConversation(t *testing.T) {
 	w := newWalk(t)
-	w.click("alice")
+	w.find("alice")
 	w.click("Conversation")
 	w.finds("my order #W2378156", "search_policies", "Defects are refunded within 30 days.", "I have refunded 129.90 USD")
 }
