@@ -130,9 +130,12 @@ func TestThreadsUnderFaults(t *testing.T) {
 			memory := store.NewMemory()
 			g := &threadGhost{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), db: memory, heads: map[string]threadHead{}}
 			var wg sync.WaitGroup
+			var kills []context.CancelFunc
 			deleting := time.Duration(g.intN(600)) * time.Millisecond
 			for p := range 3 {
 				dead := new(bool)
+				ctx, kill := context.WithCancel(t.Context())
+				kills = append(kills, kill)
 				opts := workspace.Options{Run: visit, TTL: 500 * time.Millisecond, StoreTimeout: 2 * time.Second}
 				m := open(t, fakestore.New(ghostStore{memory, g}, g.rule(dead)), opts)
 				for i := range 3 {
@@ -146,7 +149,7 @@ func TestThreadsUnderFaults(t *testing.T) {
 							case 1:
 								_ = m.Fork(t.Context(), "ann/1", id, workspace.ForkPoint{})
 							default:
-								_, _ = m.Handle(t.Context(), id, text(fmt.Sprint(p, i, n)))
+								_, _ = m.Handle(ctx, id, text(fmt.Sprint(p, i, n)))
 							}
 						}
 					})
@@ -155,8 +158,9 @@ func TestThreadsUnderFaults(t *testing.T) {
 					wg.Go(func() {
 						time.Sleep(deleting)
 						err := m.DeleteUser(t.Context(), "ann")
-						if g.chance(0.3) {
+						if g.chance(0.3) { // the process dies; what it holds would wait for its store for ever
 							*dead = true
+							kill()
 						}
 						if err != nil {
 							return
@@ -174,6 +178,9 @@ func TestThreadsUnderFaults(t *testing.T) {
 			g.mu.Lock()
 			g.calm = true
 			g.mu.Unlock()
+			for _, kill := range kills {
+				kill()
+			}
 			healthy := open(t, ghostStore{memory, g}, workspace.Options{Run: visit, TTL: 500 * time.Millisecond})
 			time.Sleep(30 * time.Second)
 			synctest.Wait()
