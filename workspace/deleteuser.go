@@ -13,7 +13,7 @@ import (
 //
 // First it writes that the user was deleted. From then on, whoever would make a
 // thread of the user gets ErrUserDeleted, in any process, until
-// [Manager.Expire]. Threads that exist can be read until their turn comes. If
+// [Manager.Expire]; the user's own workspace follows at once. Threads that exist can be read until their turn comes. If
 // DeleteUser fails halfway or its process dies, any Manager with Options.Run goes
 // on after a few TTLs, and DeleteUser can be called again.
 //
@@ -36,6 +36,15 @@ func (m *Manager) DeleteUser(ctx context.Context, userID string) error {
 
 // sweepUser deletes what there still is of a user who was deleted.
 func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.Ledger) error {
+	own, err := m.ledger(Thread(userID, ""))
+	if err != nil {
+		return err
+	}
+	h, err := own.Close(ctx, false)
+	if err != nil {
+		return err
+	}
+	m.endLocalRuns(own.User(), h, ledger.FencedBy(ledger.EndingReset))
 	for found := true; found; { // no thread is made any more, but a list may miss one that changes
 		found = false
 		threads := func(yield func(string, error) bool) {
@@ -50,17 +59,7 @@ func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.L
 			return err
 		}
 	}
-	own, err := m.ledger(Thread(userID, ""))
-	if err != nil {
-		return err
-	}
-	h, err := own.Close(ctx, false)
-	if err != nil {
-		return err
-	}
-	m.endLocalRuns(own.User(), h, ledger.FencedBy(ledger.EndingReset))
-	err = errors.Join(ledger.ClearThreads(ctx, m.db, userID), m.data(own.User()).Clear(ctx))
-	if err != nil {
+	if err := errors.Join(ledger.ClearThreads(ctx, m.db, userID), m.data(own.User()).Clear(ctx)); err != nil {
 		return err
 	}
 	return shared.Swept(ctx)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -53,7 +54,7 @@ func (m *Manager) Threads(ctx context.Context, userID, after string) iter.Seq2[S
 		own, shared := Thread(userID, ""), Shared(userID)
 		if after == "" {
 			s, err := m.Summary(ctx, own)
-			if err != nil && (mayPass(err) || userID == "") {
+			if err != nil && (mayPass(err) || errors.Is(err, ErrInvalid)) {
 				yield(Summary{}, err)
 				return
 			}

@@ -6,6 +6,9 @@
 //	curl -d id=1 -d 'text=Refund my order W1.' 127.0.0.1:8080/users/ann/messages
 //	curl -d by=eve 127.0.0.1:8080/users/ann/approvals/call_1
 //	curl 127.0.0.1:8080/users/ann
+//	curl 127.0.0.1:8080/users/ann/threads
+//
+// With thread=…, a request is about another conversation of the user.
 //
 // The model is that of OpenAI if OPENAI_API_KEY is set, or that of a server with
 // the same API if OPENAI_BASE_URL is set as well. Otherwise it is scripted.
@@ -78,28 +81,51 @@ func model(client *http.Client, url string) func(context.Context, *tool.Turn) er
 	}
 }
 
+// thread returns the id of the conversation that a request is about. Names from
+// outside always go through Thread.
+func thread(r *http.Request) string {
+	return workspace.Thread(r.PathValue("id"), r.FormValue("thread"))
+}
+
+// title is the first message of a conversation.
+func title(st *state.State) string {
+	if said := state.Messages.Or(st, nil); len(said) > 0 {
+		return said[0].Text()
+	}
+	return ""
+}
+
 // routes handles requests. Who may see which user is for a program to say.
 func routes(m *workspace.Manager) {
 	http.HandleFunc("POST /users/{id}/messages", func(w http.ResponseWriter, r *http.Request) {
 		msg := workspace.Message{ID: r.FormValue("id"), Content: state.UserText(r.FormValue("text"))}
-		answer{w}.send(m.Submit(r.Context(), r.PathValue("id"), msg))
+		answer{w}.send(m.Submit(r.Context(), thread(r), msg))
 	})
 	http.HandleFunc("POST /users/{id}/approvals/{call}", func(w http.ResponseWriter, r *http.Request) {
 		msg := workspace.Message{Approve: []string{r.PathValue("call")}, Agent: r.FormValue("by")}
-		answer{w}.send(m.Submit(r.Context(), r.PathValue("id"), msg))
+		answer{w}.send(m.Submit(r.Context(), thread(r), msg))
 	})
 	http.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) {
-		answer{w}.send(m.View(r.Context(), r.PathValue("id")))
+		answer{w}.send(m.View(r.Context(), thread(r)))
 	})
 	http.HandleFunc("GET /users/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		for e, err := range m.Watch(r.Context(), r.PathValue("id")) {
+		for e, err := range m.Watch(r.Context(), thread(r)) {
 			data, _ := json.Marshal(e)
 			if _, failed := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Kind, data); err != nil || failed != nil {
 				return // the client takes a view, and watches again
 			}
 			_ = http.NewResponseController(w).Flush()
 		}
+	})
+	http.HandleFunc("GET /users/{id}/threads", func(w http.ResponseWriter, r *http.Request) {
+		titles := map[string]string{}
+		var failed error
+		for s, err := range m.Threads(r.Context(), r.PathValue("id"), "") {
+			_, name := workspace.SplitThread(s.UserID)
+			titles[name], failed = s.Title, errors.Join(failed, err)
+		}
+		answer{w}.send(titles, failed)
 	})
 }
 
@@ -121,6 +147,7 @@ func options(client *http.Client, b bank) *workspace.Options {
 	desk := tool.Agent{Ask: model(client, modelURL()), Tools: []*tool.Tool{b.tool()}}
 	return &workspace.Options{
 		Schema: state.MustSchema(refunds),
+		Title:  title,
 		Run:    workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"": desk}}),
 	}
 }

@@ -271,3 +271,49 @@ func TestAnAnswerIsFinishedBeforeTheProcessEnds(t *testing.T) {
 	require.NoError(t, p.wait())
 	require.Contains(t, d.start().view(), `"Which order is it about?"`)
 }
+
+// Two conversations of a user are handled at the same time, and go on in another
+// process when theirs is killed.
+func TestThreadsGoOnInAnotherProcess(t *testing.T) {
+	var mu sync.Mutex
+	asked := 0
+	both := make(chan struct{})
+	d := newDesk(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked++
+		n := asked
+		mu.Unlock()
+		if n > 2 {
+			say(w, "Which order is it about?")
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the process is gone
+		if n == 2 {
+			close(both)
+		}
+		<-r.Context().Done()
+	})
+	a, b := d.start(), d.start()
+	for _, thread := range []string{"one", "two/.."} {
+		status, answer := a.post("/messages", url.Values{"id": {"1"}, "text": {"Hello " + thread}, "thread": {thread}})
+		require.Equal(t, http.StatusOK, status, answer)
+	}
+	<-both // at the same time
+	require.Error(t, a.end(syscall.SIGKILL))
+	get := func(path string) string {
+		resp, err := http.Get(b.url + path)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		data, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return string(data)
+	}
+	for _, thread := range []string{"one", "two/.."} {
+		require.Eventually(t, func() bool {
+			return strings.Contains(get("?thread="+url.QueryEscape(thread)), "Which order is it about?")
+		}, 30*time.Second, 100*time.Millisecond)
+	}
+	require.JSONEq(t, `{"one":"Hello one","two/..":"Hello two/.."}`, get("/threads"))
+	require.NotContains(t, b.view(), "Hello")
+	require.NoError(t, b.end(syscall.SIGTERM))
+}
