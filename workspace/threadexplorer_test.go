@@ -50,7 +50,11 @@ func (g *threadGhost) chance(rate float64) bool {
 // rule delays calls, and loses some of them or their replies, or makes them later.
 func (g *threadGhost) rule(dead *bool) fakestore.Rule {
 	return func(ctx context.Context, c fakestore.Call, do func() error) error {
-		time.Sleep(time.Duration(g.intN(20)) * time.Millisecond)
+		select { // not longer than ctx: who waits for the lock of a run stops virtual time
+		case <-time.After(time.Duration(g.intN(20)) * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		if *dead || c.Op == "Batch" && g.chance(0.05) {
 			return errors.New("the request is lost")
 		}
