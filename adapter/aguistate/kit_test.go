@@ -36,7 +36,8 @@ var (
 	count   = &state.Field[int]{Name: "count", Owner: "desk", Read: state.Public, Write: state.Public, Handler: state.Sum[int]()}
 	private = &state.Field[string]{Name: "private", Owner: "desk"}
 	card    = &state.Field[string]{Name: "card", Owner: "desk", Read: state.Public, Secret: true}
-	schema  = state.MustSchema(notes, title, scores, count, private, card, state.Team{"desk": {"ui"}})
+	plan    = &state.Field[string]{Name: "plan", Owner: "desk", Read: state.Public, Write: state.Public, Shared: true}
+	schema  = state.MustSchema(notes, title, scores, count, private, card, plan, state.Team{"desk": {"ui"}})
 )
 
 // desk is a server of pages, with a model that follows a script: each line of what

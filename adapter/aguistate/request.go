@@ -88,6 +88,7 @@ func (s *stream) baseView() *workspace.View {
 		return s.view
 	}
 	name, branch, isBranch := strings.Cut(name, "~")
+	name, _, _ = strings.Cut(name, ".")
 	thread := s.origin
 	if isBranch {
 		thread += "~" + branch
@@ -105,11 +106,17 @@ func (s *stream) baseView() *workspace.View {
 	return v
 }
 
-// edits returns what the client has changed in the state that it has.
+// edits returns what the client has changed in the state that it has. Earlier
+// values of shared fields are not known: if there are others now, what the client
+// has made of those is left out.
 func (s *stream) edits() map[string]state.JSON {
 	v := s.baseView()
 	if v == nil {
 		return nil
+	}
+	var unknown []string
+	if shared := s.sharedVersion(v); shared != "" && !strings.Contains(string(s.in.State[versionKey]), shared) {
+		unknown = sharedFields(v)
 	}
 	changed := map[string]state.JSON{}
 	was := fieldsOf(v, s.handler.opts.Agent, "")
@@ -122,6 +129,9 @@ func (s *stream) edits() map[string]state.JSON {
 		if old, present := was[name]; name != versionKey && (!present || !sameInClient(old, value)) {
 			changed[name] = state.JSON(value)
 		}
+	}
+	for _, name := range unknown {
+		delete(changed, name)
 	}
 	return changed
 }

@@ -2,6 +2,7 @@ package aguistate
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,10 +20,34 @@ const versionKey = "$version"
 // the same user that was deleted.
 func versionOf(v *workspace.View) string { return fmt.Sprintf("%d-%.16s", v.Version, v.Chain) }
 
-// version names the version of the view that was read last, with the branch of the
-// thread that the client has asked for.
+// version names the version of the view that was read last, with that of what the
+// user's threads share and the branch of the thread that the client has asked for.
 func (s *stream) version() string {
-	return versionOf(s.view) + strings.TrimPrefix(s.in.ThreadID, s.origin)
+	return versionOf(s.view) + s.sharedVersion(s.view) + strings.TrimPrefix(s.in.ThreadID, s.origin)
+}
+
+// sharedVersion names the values of the shared fields of a view, as the client
+// reads them. It is empty if the schema has none.
+func (s *stream) sharedVersion(v *workspace.View) string {
+	names := sharedFields(v)
+	if len(names) == 0 {
+		return ""
+	}
+	fields, sum := fieldsOf(v, s.handler.opts.Agent, ""), sha256.New()
+	for _, name := range names {
+		fmt.Fprintf(sum, "%q %q ", name, fields[name])
+	}
+	return fmt.Sprintf(".%.8x", sum.Sum(nil))
+}
+
+// sharedFields returns the names of the shared fields of a view.
+func sharedFields(v *workspace.View) (names []string) {
+	for _, info := range v.State().Fields() {
+		if info.Shared {
+			names = append(names, info.Name)
+		}
+	}
+	return names
 }
 
 // fieldsOf returns the JSON of the fields that an agent may read, without secrets,

@@ -85,6 +85,27 @@ func TestStaleAndForgedStates(t *testing.T) {
 	require.Empty(t, title.Or(d.view("ann", "1").State(), ""))
 }
 
+// A page of one thread does not take back what another thread has made of a field
+// that both share.
+func TestStaleSharedFields(t *testing.T) {
+	d, c := newDesk(t, nil), newClients(t)
+	plan1 := func() string { return plan.Or(d.view("ann", "1").State(), "") }
+	p, other := d.page(c, 1, "ann", "1"), d.page(c, 0, "ann", "2")
+	p.mustBe(p.say("set plan \"a\"\nsay hello"))
+	p.do("say", object{"state": object{"plan": "b"}})
+	p.mustBe(p.say("say I see"))
+	require.Equal(t, "b", plan1())
+	other.mustBe(other.say("set plan \"c\"\nsay hello"))
+	require.Equal(t, "c", plan1())
+	p.do("say", object{"state": object{"title": "mine"}}) // it still has plan b
+	p.mustBe(p.say("say hello"))
+	require.Equal(t, "c", plan1())
+	require.Equal(t, "mine", title.Or(d.view("ann", "1").State(), ""))
+	p.do("say", object{"state": object{"plan": "d"}}) // it has seen c
+	p.mustBe(p.catchUp())
+	require.Equal(t, "d", plan1())
+}
+
 // Who is stopped or killed in the middle of an answer goes on when it is started
 // again, and so do the pages.
 func TestTheServerIsRestarted(t *testing.T) {
