@@ -208,6 +208,33 @@ func TestSubmitTx(t *testing.T) {
 			require.Equal(t, want, bought.Or(v.State(), 0), user)
 		}
 
+		// A thread is made with its message, or not at all, and none after the user
+		// was deleted.
+		tx = begin()
+		_, err = m.SubmitTx(ctx, tx, "cy/1", message("1"))
+		require.NoError(t, err)
+		require.NoError(t, tx.Rollback())
+		_, err = m.Await(ctx, "cy/1", "1")
+		require.ErrorIs(t, err, workspace.ErrNotFound)
+		tx = begin()
+		for _, id := range []string{"cy/1", "cy/2"} {
+			out, err := m.SubmitTx(ctx, tx, id, message("1"))
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusQueued, out.Status)
+		}
+		require.NoError(t, tx.Commit())
+		for _, id := range []string{"cy/2", "cy/1"} {
+			out, err := m.Await(ctx, id, "1")
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusDone, out.Status, id)
+		}
+		require.NoError(t, m.Wait(ctx))
+		require.NoError(t, m.DeleteUser(ctx, "cy"))
+		tx = begin()
+		_, err = m.SubmitTx(ctx, tx, "cy/3", message("1"))
+		require.ErrorIs(t, err, workspace.ErrUserDeleted)
+		require.NoError(t, tx.Rollback())
+
 		tx = begin()
 		defer tx.Rollback()
 		_, err = m.SubmitTx(ctx, tx, "ann", workspace.Message{Content: state.UserText("Buy it.")})
