@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -54,6 +55,23 @@ func TestSchemaWithoutTeam(t *testing.T) {
 	require.Contains(t, p.body, "&lt;script&gt;alert")
 	p = get(t, newHandler(t, openMemory(t, nil), nil), "/schema")
 	require.Contains(t, p.body, "No schema")
+}
+
+// A thread shows what it shares with others, and the user part is shown as well.
+func TestSharedFieldsAreMarked(t *testing.T) {
+	city, topic := &state.Field[string]{Name: "city", Shared: true}, &state.Field[string]{Name: "topic"}
+	m := openMemory(t, &workspace.Options{Schema: state.MustSchema(city, topic)})
+	require.NoError(t, m.Update(t.Context(), workspace.Shared("ann"), func(w *workspace.Workspace) error {
+		return city.Set(w.State(), "Vienna")
+	}))
+	require.NoError(t, m.Update(t.Context(), "ann/1", func(w *workspace.Workspace) error { return topic.Set(w.State(), "trains") }))
+	h := newHandler(t, m, nil)
+	require.Contains(t, get(t, h, "/schema").body, ">shared</span>")
+	for _, id := range []string{"ann/", "ann/1"} {
+		p := get(t, h, "/workspace/state?user="+url.QueryEscape(id))
+		require.Contains(t, p.body, ">shared</span>", id)
+		require.Contains(t, p.body, "Vienna", id)
+	}
 }
 
 func TestSchemaIsBounded(t *testing.T) {

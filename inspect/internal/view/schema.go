@@ -42,6 +42,7 @@ type schemaRow struct {
 	Was         []text `json:"was,omitempty"`
 	Secret      bool   `json:"secret,omitempty"`
 	Ephemeral   bool   `json:"ephemeral,omitempty"`
+	Shared      bool   `json:"shared,omitempty"`
 	// Rights has for each agent the letters of what it may do: r and w, or –.
 	Rights []string `json:"rights,omitempty"`
 }
@@ -102,7 +103,7 @@ func newSchemaRow(mask *masker, f state.FieldInfo) schemaRow {
 		Name: short(f.Name), Type: short(f.Type), Description: mask.fit(f.Description, rowBytes, false).Text,
 		Rules: mask.fit(f.UpdateRules, rowBytes, false).Text, Owner: short(f.Owner),
 		Read: mask.fit(scopeText(f.Read), rowBytes, false).Text, Write: mask.fit(scopeText(f.Write), rowBytes, false).Text,
-		Handler: short(f.Handler), Secret: f.Secret, Ephemeral: f.Ephemeral,
+		Handler: short(f.Handler), Secret: f.Secret, Ephemeral: f.Ephemeral, Shared: f.Shared,
 	}
 	for _, name := range f.Was[:min(len(f.Was), 5)] {
 		row.Was = append(row.Was, short(name))

@@ -44,6 +44,7 @@ type fieldRow struct {
 	Handler     text   `json:"handler,omitempty"`
 	Secret      bool   `json:"secret,omitempty"`
 	Ephemeral   bool   `json:"ephemeral,omitempty"`
+	Shared      bool   `json:"shared,omitempty"`
 	Declared    bool   `json:"declared"`
 	// Last is its last change. An agent does not see it.
 	Last *lastChange `json:"last_change,omitempty"`
@@ -125,7 +126,7 @@ func (s *shown) newFieldRow(st *state.State, f state.FieldInfo, open bool) field
 	mask := s.mask
 	row := fieldRow{
 		Name: mask.name(f.Name), Type: mask.name(f.Type), Description: mask.name(f.Description), Set: f.Set,
-		Owner: mask.name(f.Owner), Handler: mask.name(f.Handler), Secret: f.Secret, Ephemeral: f.Ephemeral,
+		Owner: mask.name(f.Owner), Handler: mask.name(f.Handler), Secret: f.Secret, Ephemeral: f.Ephemeral, Shared: f.Shared,
 		Read: mask.name(scopeText(f.Read)), Write: mask.name(scopeText(f.Write)), Writable: f.Writable,
 	}
 	if string(row.Name) == f.Name {
