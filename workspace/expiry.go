@@ -18,34 +18,38 @@ import (
 // wait, or have been undone.
 const expirySends = 15
 
-// expireCalls lets a message answer the calls that have expired, in all
-// workspaces. sent says when the Manager has sent such messages; expireCalls
-// returns it for the next time.
-func (m *Manager) expireCalls(ctx context.Context, sent map[ledger.Expiry]time.Time) (map[ledger.Expiry]time.Time, error) {
-	next := map[ledger.Expiry]time.Time{}
-	for e, err := range ledger.Expired(ctx, m.db, m.sealer, ledger.CurrentTime()) {
-		if err != nil {
-			return sent, err
+// expirer returns a function that lets messages answer the calls that have expired,
+// in all workspaces. It remembers which messages it has sent, and is for one
+// goroutine.
+func (m *Manager) expirer() func(context.Context) error {
+	var sent map[ledger.Expiry]time.Time
+	return func(ctx context.Context) error {
+		next := map[ledger.Expiry]time.Time{}
+		for e, err := range ledger.Expired(ctx, m.db, m.sealer, ledger.CurrentTime()) {
+			if err != nil {
+				return err
+			}
+			at, known := sent[e]
+			if known && time.Since(at) < expirySends*m.opts.TTL {
+				next[e] = at
+				continue
+			}
+			err = m.expireCalls(ctx, e.User)
+			switch {
+			case err == nil, errors.Is(err, ErrNotSuspended): // somebody has decided
+				next[e] = time.Now()
+			case !errors.Is(err, ErrClosed):
+				m.logWarning(ctx, e.User, "calls have expired and are not answered", err)
+			}
 		}
-		at, known := sent[e]
-		if known && time.Since(at) < expirySends*m.opts.TTL {
-			next[e] = at
-			continue
-		}
-		err = m.expireCallsOf(ctx, e.User)
-		switch {
-		case err == nil, errors.Is(err, ErrNotSuspended): // somebody has decided
-			next[e] = time.Now()
-		case !errors.Is(err, ErrClosed):
-			m.logWarning(ctx, e.User, "calls have expired and are not answered", err)
-		}
+		sent = next
+		return nil
 	}
-	return next, nil
 }
 
-// expireCallsOf sends the message. Its id is that of the calls, so that several
+// expireCalls sends the message. Its id is that of the calls, so that several
 // Managers send one, and an operator can see that it has failed.
-func (m *Manager) expireCallsOf(ctx context.Context, user string) error {
+func (m *Manager) expireCalls(ctx context.Context, user string) error {
 	v, err := m.View(ctx, user)
 	if err != nil {
 		return err

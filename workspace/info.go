@@ -180,3 +180,28 @@ func (m *Manager) Stats() Stats {
 		BytesWritten: c.bytes.Load(),
 	}
 }
+
+// Threads yields the summaries of the threads of a user, by name as [Thread] takes
+// it, that come after an id; with "", of all. They come in the order of their ids:
+// the user's own workspace, if it exists, and then the threads, of those of
+// [NewThread] the newest first. For another order, such as that of LastActive,
+// collect and sort them. Threads reads the heads with one list of the store, and
+// errors are those of [Manager.Summaries]. The user part is not yielded.
+func (m *Manager) Threads(ctx context.Context, userID, after string) iter.Seq2[Summary, error] {
+	return func(yield func(Summary, error) bool) {
+		own, shared := Thread(userID, ""), Shared(userID)
+		if after == "" {
+			s, err := m.Summary(ctx, own)
+			if err != nil && (mayPass(err) || errors.Is(err, ErrInvalid)) {
+				yield(Summary{}, err)
+				return
+			}
+			if (err != nil || s.Seq > 0) && !yield(s, nil) {
+				return
+			}
+		}
+		m.summaries(ctx, shared, after, func(s Summary, err error) bool {
+			return s.UserID == shared && err == nil || yield(s, err)
+		})
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/backoff"
@@ -45,10 +44,6 @@ type liveText struct {
 
 	changed chan struct{} // with Options.Live, once there is a text: see store
 }
-
-// liveInterval is the least time between two writes of a text, and between two
-// looks at one.
-const liveInterval = 500 * time.Millisecond
 
 // restart makes the next piece the first one.
 func (l *liveText) restart() {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"time"
 
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -55,3 +56,7 @@ func (s *liveSeen) event(r *ledger.Run, live ledger.Live) (e Event, more bool) {
 		Kind: EventDelta, MessageID: r.Message.ID, Delta: live.Text[from-live.Offset:], Offset: from, Message: live.Message, Attempt: live.Attempt,
 	}, more
 }
+
+// liveInterval is the least time between two writes of a text, and between two
+// looks at one.
+const liveInterval = 500 * time.Millisecond

@@ -3,6 +3,8 @@ package workspace
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/agentstate/state"
@@ -108,3 +110,35 @@ func (r *Run) progress() (answers int, ended bool) {
 	defer r.progressMu.Unlock()
 	return r.answers, r.isAnswered
 }
+
+// ClientTools returns the tools of the sender of the message. A call of one is
+// suspended: the Answers of a later message bring its result. Loop offers them to
+// its agents; other programs give them to a [tool.Turn].
+func (r *Run) ClientTools() []*tool.Tool {
+	tools, _ := toolsOf(r.message.Tools) // which were checked when the message was accepted
+	return tools
+}
+
+// withClientTools returns a loop whose agents have the tools of the sender as well.
+func withClientTools(l *tool.Loop, r *Run) *tool.Loop {
+	tools := r.ClientTools()
+	if len(tools) == 0 {
+		return l
+	}
+	with := *l
+	with.Agents = maps.Clone(l.Agents)
+	for name, agent := range with.Agents {
+		others := slices.DeleteFunc(slices.Clone(tools), func(t *tool.Tool) bool {
+			return slices.ContainsFunc(agent.Tools, func(o *tool.Tool) bool { return o != nil && o.Name() == t.Name() })
+		})
+		agent.Tools = slices.Concat(agent.Tools, others)
+		with.Agents[name] = agent
+	}
+	return &with
+}
+
+// Window returns the window of the workspace, or nil.
+func (r turnRun) Window() any { return r.m.opts.Window }
+
+// DeferWindow notes that the window of an agent is to be moved after the run.
+func (r turnRun) DeferWindow(agent string, extra int) { r.windows.add(agent, extra) }

@@ -321,3 +321,29 @@ func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bo
 		return false
 	})
 }
+
+func (m *Manager) operateOn(
+	ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error,
+) (err error) {
+	ctx, o := m.begin(ctx, op)
+	err = errNotReturned
+	defer func() {
+		o.wrote = err == nil
+		o.end(err)
+	}()
+	l, err := m.ledger(op.UserID)
+	if err != nil {
+		return err
+	}
+	return fn(ctx, l)
+}
+
+// operate calls fn with the ledger of a user.
+func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
+	leave, err := m.enter()
+	if err == nil {
+		defer leave()
+		err = m.operateOn(ctx, op, fn)
+	}
+	return wrapError(string(op.Kind), op.UserID, err)
+}

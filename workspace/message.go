@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -294,4 +295,33 @@ func (m *Message) decided() []string {
 		keys = append(keys, runctx.Key(a.Call()))
 	}
 	return keys
+}
+
+// patch writes the Fields of a message to a State.
+func (m *Message) patch(st *state.State) error {
+	if len(m.Fields) == 0 {
+		return nil
+	}
+	values := map[string]any{}
+	for name, text := range m.Fields {
+		dec := json.NewDecoder(bytes.NewReader([]byte(text)))
+		dec.UseNumber()
+		var v any
+		if err := dec.Decode(&v); err != nil {
+			return fmt.Errorf("the field %q has no JSON: %w", name, err)
+		}
+		values[name] = v
+	}
+	if m.Agent != "" {
+		st = st.As(m.Agent)
+	}
+	return st.Patch(values)
+}
+
+// checkID checks the id of a message or of a run.
+func checkID(id string) error {
+	if id == "" || len(id) > maxID || !utf8.ValidString(id) {
+		return fmt.Errorf("%w: an id must be UTF-8 of 1 to %d bytes", ErrInvalid, maxID)
+	}
+	return nil
 }

@@ -55,7 +55,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 		return nil, fmt.Errorf("workspace: open: %w", err)
 	}
 	if m.opts.Run != nil && !m.readOnly {
-		m.background(m.recoverRuns)
+		m.background(func() { m.recoverRuns(m.expirer()) })
 	}
 	return m, nil
 }

@@ -175,37 +175,3 @@ func (m *Manager) Accept(ctx context.Context, userID string) error {
 		return err
 	})
 }
-
-// checkID checks the id of a message or of a run.
-func checkID(id string) error {
-	if id == "" || len(id) > maxID || !utf8.ValidString(id) {
-		return fmt.Errorf("%w: an id must be UTF-8 of 1 to %d bytes", ErrInvalid, maxID)
-	}
-	return nil
-}
-
-func (m *Manager) operateOn(
-	ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error,
-) (err error) {
-	ctx, o := m.begin(ctx, op)
-	err = errNotReturned
-	defer func() {
-		o.wrote = err == nil
-		o.end(err)
-	}()
-	l, err := m.ledger(op.UserID)
-	if err != nil {
-		return err
-	}
-	return fn(ctx, l)
-}
-
-// operate calls fn with the ledger of a user.
-func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
-	leave, err := m.enter()
-	if err == nil {
-		defer leave()
-		err = m.operateOn(ctx, op, fn)
-	}
-	return wrapError(string(op.Kind), op.UserID, err)
-}

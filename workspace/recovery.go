@@ -18,14 +18,13 @@ import (
 // holder that nobody waits for is found dead 2.5 × TTL after its last heartbeat,
 // when it is looked at again 1.5 × TTL after it was seen first, also if somebody
 // begins to wait meanwhile. What it reads depends on the number of runs that
-// others hold, and not on that of workspaces.
-func (m *Manager) recoverRuns() {
-	var sent map[ledger.Expiry]time.Time
+// others hold, and not on that of workspaces. Each time it also calls expire.
+func (m *Manager) recoverRuns(expire func(context.Context) error) {
 	for {
 		wait := m.opts.TTL - rand.N(m.opts.TTL/4+1) // Managers that were opened together do not look together
 		due, err := m.lookAtRuns(m.accepting)
 		if err == nil {
-			sent, err = m.expireCalls(m.accepting, sent)
+			err = expire(m.accepting)
 		}
 		switch {
 		case errors.Is(err, store.ErrClosed):

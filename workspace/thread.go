@@ -1,16 +1,10 @@
 package workspace
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"iter"
 	"math"
-	"strings"
 	"time"
-
-	"github.com/agentstate/state/internal/fault"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -42,50 +36,3 @@ func SplitThread(id string) (userID, threadID string) { return ledger.SplitID(id
 // Shared returns the id of the user part: the workspace of what all threads of a
 // user share. It has no messages and no runs.
 func Shared(userID string) string { return ledger.SharedID(userID) }
-
-// Threads yields the summaries of the threads of a user, by name as [Thread] takes
-// it, that come after an id; with "", of all. They come in the order of their ids:
-// the user's own workspace, if it exists, and then the threads, of those of
-// [NewThread] the newest first. For another order, such as that of LastActive,
-// collect and sort them. Threads reads the heads with one list of the store, and
-// errors are those of [Manager.Summaries]. The user part is not yielded.
-func (m *Manager) Threads(ctx context.Context, userID, after string) iter.Seq2[Summary, error] {
-	return func(yield func(Summary, error) bool) {
-		own, shared := Thread(userID, ""), Shared(userID)
-		if after == "" {
-			s, err := m.Summary(ctx, own)
-			if err != nil && (mayPass(err) || errors.Is(err, ErrInvalid)) {
-				yield(Summary{}, err)
-				return
-			}
-			if (err != nil || s.Seq > 0) && !yield(s, nil) {
-				return
-			}
-		}
-		m.summaries(ctx, shared, after, func(s Summary, err error) bool {
-			return s.UserID == shared && err == nil || yield(s, err)
-		})
-	}
-}
-
-// maxTitle is the length of a title, in bytes.
-const maxTitle = 200
-
-// titleOf returns the title of a content after a change, or "" if that stays.
-func (m *Manager) titleOf(ctx context.Context, c *liveContent, d contentDelta) string {
-	if m.opts.Title == nil {
-		return ""
-	}
-	redact := func(text string) string { return c.redactStored(c.Redact(text)) }
-	var title string
-	code := startCode("title", redact, func() error {
-		title = m.opts.Title(d.state)
-		return nil
-	})
-	<-code.done
-	if code.err != nil {
-		m.warnLater(ctx, c.user, "no title", code.err)
-		return ""
-	}
-	return fault.Prefix(redact(strings.ToValidUTF8(title, "\uFFFD")), maxTitle)
-}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,14 +49,14 @@ func (g *threadGhost) chance(rate float64) bool {
 }
 
 // rule delays calls, and loses some of them or their replies, or makes them later.
-func (g *threadGhost) rule(dead *bool) fakestore.Rule {
+func (g *threadGhost) rule(dead *atomic.Bool) fakestore.Rule {
 	return func(ctx context.Context, c fakestore.Call, do func() error) error {
 		select { // not longer than ctx: who waits for the lock of a run stops virtual time
 		case <-time.After(time.Duration(g.intN(20)) * time.Millisecond):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if *dead || c.Op == "Batch" && g.chance(0.05) {
+		if dead.Load() || c.Op == "Batch" && g.chance(0.05) {
 			return errors.New("the request is lost")
 		}
 		if c.Op != "Batch" {
@@ -137,7 +138,7 @@ func TestThreadsUnderFaults(t *testing.T) {
 			var kills []context.CancelFunc
 			deleting := time.Duration(g.intN(600)) * time.Millisecond
 			for p := range 3 {
-				dead := new(bool)
+				dead := new(atomic.Bool)
 				ctx, kill := context.WithCancel(t.Context())
 				kills = append(kills, kill)
 				opts := workspace.Options{Run: visit, TTL: 500 * time.Millisecond, StoreTimeout: 2 * time.Second}
@@ -163,7 +164,7 @@ func TestThreadsUnderFaults(t *testing.T) {
 						time.Sleep(deleting)
 						err := m.DeleteUser(t.Context(), "ann")
 						if g.chance(0.3) { // the process dies; what it holds would wait for its store for ever
-							*dead = true
+							dead.Store(true)
 							kill()
 						}
 						if err != nil {
