@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/agentstate/state"
@@ -30,9 +31,10 @@ type Talk struct {
 	window          *transcript.Window
 	waits           bool // calls may wait
 	requests, calls int
-	waiting         []string // ids
-	asked           string   // what the user has said last
-	begin           int      // of the window
+	mu              sync.Mutex // of waiting: the calls of a message are made at the same time
+	waiting         []string   // ids
+	asked           string     // what the user has said last
+	begin           int        // of the window
 	moves           int
 	formats         []*prefix
 }
@@ -94,6 +96,8 @@ func newTalk(seed uint64) *Talk {
 		tool.Must(tool.New("note", "Note a text.", func(_ context.Context, in input) (string, error) { return "noted " + in.Text, nil })),
 		tool.Must(tool.New("approve", "Ask a person.", func(ctx context.Context, _ input) (string, error) {
 			c, _ := tool.CallOf(ctx)
+			talk.mu.Lock()
+			defer talk.mu.Unlock()
 			talk.waiting = append(talk.waiting, c.ID)
 			return "", tool.Suspend(nil)
 		})),
