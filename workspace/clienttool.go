@@ -23,6 +23,7 @@ const maxClientTools = 128
 // errClient is why a call of a tool of the sender waits.
 var errClient = errors.New("the sender of the message has the tool")
 
+// toolsOf returns tools whose calls are suspended, or why there cannot be such.
 func toolsOf(list []ClientTool) (tools []*tool.Tool, err error) {
 	if len(list) > maxClientTools {
 		return nil, &state.LimitError{Name: "tools of a message", Limit: maxClientTools, Got: len(list)}

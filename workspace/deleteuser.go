@@ -11,11 +11,11 @@ import (
 // user's own workspace, and the values of [Manager.Store] of each. It ends the
 // runs that are under way. userID is the name of the user, as [Thread] takes it.
 //
-// First it writes that the user was deleted. From then on, whoever would make a
-// thread of the user gets ErrUserDeleted, in any process, until
-// [Manager.Expire]; the user's own workspace follows at once. Threads that exist can be read until their turn comes. If
-// DeleteUser fails halfway or its process dies, any Manager with Options.Run goes
-// on after a few TTLs, and DeleteUser can be called again.
+// First it writes that the user was deleted. From then on, a write that would make
+// a thread of the user is ErrUserDeleted, in any process, until [Manager.Expire];
+// the user's own workspace follows at once. Threads that exist can be read until
+// they are deleted. If DeleteUser fails halfway or its process dies, any Manager
+// with Options.Run goes on after a few TTLs, and DeleteUser can be called again.
 //
 // Called within a run of the user, it ends that run, as Delete does.
 func (m *Manager) DeleteUser(ctx context.Context, userID string) error {

@@ -14,7 +14,9 @@
 // For a model with tools, [Loop] is such a function.
 //
 // A workspace consists of a State, a Memory of what the user wants remembered,
-// and Settings. The first message creates it.
+// and Settings. The first message creates it. A user may have several of them,
+// called threads: see [Thread]. They run at the same time, and share the fields
+// that the schema declares to be Shared.
 //
 // # Runs
 //

@@ -32,7 +32,7 @@ func ExampleManager_Do() {
 		defer cancel()
 		for user, err := range m.List(ctx) {
 			if err == nil {
-				err = m.Do(ctx, user, func(_ context.Context, run *workspace.Run) error {
+				err = m.Do(ctx, workspace.Thread(user, ""), func(_ context.Context, run *workspace.Run) error {
 					return credit.Set(run.State(), 10)
 				})
 			}

@@ -322,9 +322,16 @@ func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bo
 	})
 }
 
-func (m *Manager) operateOn(
+// operate calls fn with the ledger of a workspace, as an operation.
+func (m *Manager) operate(
 	ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error,
 ) (err error) {
+	defer func() { err = wrapError(string(op.Kind), op.UserID, err) }()
+	leave, err := m.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ctx, o := m.begin(ctx, op)
 	err = errNotReturned
 	defer func() {
@@ -336,14 +343,4 @@ func (m *Manager) operateOn(
 		return err
 	}
 	return fn(ctx, l)
-}
-
-// operate calls fn with the ledger of a user.
-func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
-	leave, err := m.enter()
-	if err == nil {
-		defer leave()
-		err = m.operateOn(ctx, op, fn)
-	}
-	return wrapError(string(op.Kind), op.UserID, err)
 }
