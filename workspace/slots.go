@@ -33,8 +33,8 @@ func newSlots(n, perUser int) *slots {
 	}
 }
 
-// use returns the places of the user of a workspace until leave is called with
-// the user. Without a bound there are always some.
+// use returns the places of the user of a workspace, which are kept until unuse is
+// called with the user. Without a bound there are always some.
 func (s *slots) use(id string) (user string, places *line) {
 	user, _ = SplitThread(id)
 	if s.perUser == 0 {
