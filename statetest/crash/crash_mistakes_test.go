@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -244,6 +245,53 @@ func escalates(ctx context.Context, p *crash.Process, run *workspace.Run, mistak
 	return err
 }
 
+// asksForTheCallAgain answers a call that a dead process has left open with the
+// error of Repair. The model makes it once more, with another id, which is no
+// key of what the call does.
+func asksForTheCallAgain(t *testing.T, mistake bool) {
+	crash.Test{
+		Open: func(p *crash.Process) *workspace.Options {
+			m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
+			return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
+				history := run.State().History()
+				for {
+					said := state.Messages.Or(run.State(), nil)
+					accepted, _ := transcript.Repair(said, transcript.OpenAI, transcript.Policy{AnswerCalls: true})
+					for _, failed := range accepted[len(said):] {
+						if err := history.Answer(failed.(state.ToolResultMessage)); err != nil {
+							return err
+						}
+					}
+					r, err := m.Next(ctx, "desk", accepted)
+					if err != nil {
+						return workspace.RetryAfter(err, time.Second)
+					}
+					err = history.Append(r)
+					calls, ok := r.Output[0].(state.ToolCallMessage)
+					if err != nil || !ok {
+						return err
+					}
+					if err := run.Commit(ctx); err != nil {
+						return err
+					}
+					call := calls.Calls()[0]
+					key := run.ID() + "/" + string(call.Input)
+					if mistake {
+						key = run.ID() + "/" + call.ID
+					}
+					if _, err := retried(ctx, p, "refund", key, refundIn{129.9}); err != nil {
+						return err
+					}
+					if err := errors.Join(history.Answer(state.ToolResult(call, "true")), run.Commit(ctx)); err != nil {
+						return err
+					}
+				}
+			}}
+		},
+		Messages: keyboard, Pairs: -1,
+	}.Run(t)
+}
+
 func init() {
 	programs = append(programs,
 		mistakes.Program{Row: 20, Part: "crash", Name: "no key", Words: []string{"effect refund was made 2 times, want 1: it has no key", "again: go test -run '^TestBroken$/"},
@@ -266,6 +314,8 @@ func init() {
 			Run: agent(actsBeforeItDecides, "notes")},
 		mistakes.Program{Row: 29, Part: "crash", Name: "open call made again with another input", Words: []string{"its key was used with another input", `{"amount":11}`},
 			Run: agent(asksOtherwiseAgain)},
+		mistakes.Program{Part: "crash", Name: "key from the id of a call that is made again", Words: []string{"effect refund was made 2 times, want 1: the key changed when B took the run over"},
+			Run: asksForTheCallAgain},
 		mistakes.Program{Row: 30, Part: "crash", Name: "panic on a resumed state", Words: []string{"has failed", "panic"},
 			Run: agent(func(ctx context.Context, p *crash.Process, run *workspace.Run, mistake bool) error {
 				if mistake && run.Attempt() > 0 {

@@ -41,10 +41,13 @@ type refundIn struct {
 	Amount float64 `json:"amount"`
 }
 
-// retried makes an effect, again with its key while its outcome is unknown.
+// retried makes an effect, again with its key while its outcome is unknown. What
+// it has given up may still arrive.
 func retried(ctx context.Context, p *crash.Process, name, key string, in any) (state.JSON, error) {
 	for {
-		out, err := p.Effect(ctx, name, key, in)
+		try, cancel := context.WithTimeout(ctx, 5*time.Second)
+		out, err := p.Effect(try, name, key, in)
+		cancel()
 		if err == nil || ctx.Err() != nil {
 			return out, err
 		}
