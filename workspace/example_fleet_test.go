@@ -12,8 +12,9 @@ import (
 
 type fleet []*workspace.Manager // one for each store, always in the same order
 
-// of returns the Manager of a user.
-func (f fleet) of(user string) *workspace.Manager {
+// of returns the Manager of a workspace: those of a user have the same.
+func (f fleet) of(id string) *workspace.Manager {
+	user, _ := workspace.SplitThread(id)
 	h := fnv.New64a()
 	h.Write([]byte(user))
 	return f[jump(h.Sum64(), len(f))]

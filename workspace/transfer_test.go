@@ -1,8 +1,10 @@
 package workspace_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -124,6 +126,45 @@ func TestImportIsHandled(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 3, visits.Or(view(t, to, "ann").State(), 0))
 		require.Equal(t, []string{"ann"}, users(t, to))
+	})
+}
+
+// The workspaces of a user, exported and imported in the order of Summaries, are
+// the same in another store, with what the threads share.
+func TestUserMovesWithThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+		for i, thread := range []string{"1", "2", ""} {
+			run := beginIn(t, from, workspace.Thread("ann", thread), fmt.Sprint(i))
+			require.NoError(t, sharedCount.Set(run.State(), 2))
+			require.NoError(t, ownNote.Set(run.State(), run.UserID()))
+			require.NoError(t, run.Memory().Set("from", "ann"))
+			finish(t, run)
+		}
+		beginIn(t, from, "ann/2", "waits") // a run under way is exported as a message that waits
+
+		var seen []int
+		to := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Run: func(_ context.Context, run *workspace.Run) error {
+			seen = append(seen, sharedCount.Or(run.State(), 0))
+			return sharedCount.Set(run.State(), 10)
+		}})
+		ids := idsOf(t, from)
+		require.Len(t, ids, 4)
+		for _, id := range ids {
+			require.NoError(t, to.ImportWorkspace(t.Context(), id, exported(t, from, id)), id)
+		}
+		synctest.Wait()
+		require.Equal(t, ids, idsOf(t, to))
+		require.Equal(t, []int{6}, seen)
+		for _, id := range ids {
+			v := view(t, to, id)
+			require.Equal(t, 16, sharedCount.Or(v.State(), 0), id)
+			require.Equal(t, ownNote.Or(view(t, from, id).State(), ""), ownNote.Or(v.State(), ""), id)
+			note, _ := v.Memory().Get("from")
+			require.Equal(t, "ann", note.Value)
+			_, err := to.Verify(t.Context(), id)
+			require.NoError(t, err)
+		}
 	})
 }
 
