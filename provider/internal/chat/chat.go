@@ -77,3 +77,68 @@ func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Re
 	}
 	return r, fault.Under("$.choices[0].message", err)
 }
+
+// Summarize reads a response or a chunk. Most providers count
+// reasoning within the completion. xAI and Google do not: there the total is
+// larger than the sum, and the rest is reasoning.
+func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
+	var stop []byte
+	_ = body.EachObject("choices", func(_ []byte, choice jsontext.Object) error { // as far as it can be read
+		if index := choice.Get("index"); jsontext.IsNull(index) || string(index) == "0" {
+			stop = choice.Get("finish_reason")
+		}
+		return nil
+	})
+	u.Identify(body.String("model"), body.String("id"), stop)
+	usage := body.Object("usage")
+	if usage == nil {
+		usage = body.Object("x_groq").Object("usage")
+	}
+	if usage == nil {
+		return
+	}
+	input, output := usage.Object("prompt_tokens_details"), usage.Object("completion_tokens_details")
+	codec.SetCount(&u.Input, usage, "prompt_tokens")
+	codec.SetCount(&u.Output, usage, "completion_tokens")
+	codec.SetCount(&u.CacheRead, usage, "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
+	codec.SetCount(&u.CacheRead, input, "cached_tokens")
+	codec.SetCount(&u.CacheWrite, input, "cache_write_tokens")
+	codec.SetCount(&u.Reasoning, usage, "reasoning_tokens")
+	codec.SetCount(&u.Reasoning, output, "reasoning_tokens")
+	total := 0
+	codec.SetCount(&total, usage, "total_tokens")
+	if rest := total - u.Input - u.Output; rest > 0 && usage.Get("prompt_tokens") != nil && usage.Get("completion_tokens") != nil {
+		u.Output += rest
+		u.Reasoning = max(u.Reasoning, rest)
+	}
+}
+
+// HasForm reports whether a body is a response or an event of one.
+func (Format) HasForm(body jsontext.Object) bool {
+	return body.Get("choices") != nil
+}
+
+// ownOfTool are the members of a function besides those that all formats have.
+var ownOfTool = []string{"strict"}
+
+// decodeTool reads a function. The tool keeps the difference of the element.
+func decodeTool(element jsontext.Object) ([]codec.Tool, bool) {
+	t, ok := codec.FunctionTool(element.Object("function"), "parameters")
+	if typ := element.Get("type"); !ok || typ != nil && string(typ) != `"function"` {
+		return nil, false
+	}
+	t.Kept = codec.Difference(element, plainTool(t))
+	return []codec.Tool{t}, true
+}
+
+// encodeTools writes functions.
+func encodeTools(tools []codec.Tool) [][]byte {
+	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object {
+		return codec.Restore(plainTool(t), t.Kept, t.OwnNames()...)
+	})
+}
+
+func plainTool(t codec.Tool) jsontext.Object {
+	function := append(t.PlainFunction("parameters"), t.Own...)
+	return codec.TypedObject("function").With("function", function.JSON())
+}

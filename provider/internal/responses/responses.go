@@ -11,6 +11,8 @@
 package responses
 
 import (
+	"strings"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -137,4 +139,44 @@ func ReadPart(part jsontext.Object) (codec.Part, bool) {
 		return codec.OpenAIFile(part, "")
 	}
 	return codec.Part{}, false
+}
+
+// Summarize reads a response, or of the response in an event.
+func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
+	if response := body.Object("response"); response != nil {
+		body = response
+	}
+	u.Identify(body.String("model"), body.String("id"), stopReason(body))
+	usage := body.Object("usage")
+	codec.SetCount(&u.Input, usage, "input_tokens")
+	codec.SetCount(&u.Output, usage, "output_tokens")
+	input := usage.Object("input_tokens_details")
+	codec.SetCount(&u.CacheRead, input, "cached_tokens")
+	codec.SetCount(&u.CacheWrite, input, "cache_write_tokens")
+	codec.SetCount(&u.Reasoning, usage.Object("output_tokens_details"), "reasoning_tokens")
+}
+
+// HasForm reports whether a body is a response or an event of one.
+func (Format) HasForm(body jsontext.Object) bool {
+	return strings.HasPrefix(body.String("type"), "response.") || body.String("object") == "response"
+}
+
+// ownOfTool are the members of a function besides those that all formats have.
+var ownOfTool = []string{"strict", "defer_loading"}
+
+// DecodeTool reads a function. The tool keeps the difference of the element.
+func (Format) DecodeTool(element jsontext.Object) ([]codec.Tool, bool) {
+	t, ok := codec.FunctionTool(element, "parameters")
+	if !ok || element.String("type") != "function" {
+		return nil, false
+	}
+	t.Kept = codec.Difference(element.Without("type"), t.PlainFunction("parameters"))
+	return []codec.Tool{t}, true
+}
+
+// EncodeTools writes functions.
+func (Format) EncodeTools(tools []codec.Tool) [][]byte {
+	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object {
+		return append(codec.TypedObject("function"), t.Function("parameters", t.Kept)...)
+	})
 }
