@@ -3,6 +3,7 @@ package state_test
 import (
 	"cmp"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -188,4 +189,32 @@ func TestEachGuaranteeNamesATest(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 20)
+}
+
+func TestEachCellOfTheComparisonHasASource(t *testing.T) {
+	page := readFile(t, "docs/comparison.md")
+	table, rest, found := strings.Cut(page, "## In one process")
+	require.True(t, found)
+	label, source := regexp.MustCompile(`\[([A-Z0-9]+)\]`), regexp.MustCompile(`(?m)^(?:([0-9]+)\.|- ([A-Z0-9]+):) `)
+	sources := map[string]bool{}
+	for _, match := range source.FindAllStringSubmatch(rest, -1) {
+		sources[match[1]+match[2]] = false
+	}
+	rows := regexp.MustCompile(`(?m)^\| .*\|$`).FindAllString(table, -1)
+	require.Greater(t, len(rows), 1)
+	for _, row := range rows[1:] {
+		for _, cell := range strings.Split(strings.Trim(row, "|"), "|")[1:] {
+			labels := label.FindAllStringSubmatch(cell, -1)
+			require.NotEmpty(t, labels, cell)
+			for _, match := range labels {
+				require.Contains(t, sources, match[1], cell)
+				sources[match[1]] = true
+			}
+		}
+	}
+	require.NotContains(t, slices.Collect(maps.Values(sources)), false, "a source is of no cell: %v", sources)
+	tests := readAll(t, "*_test.go", "*/*_test.go", "*/*/*_test.go", "*/*/*/*_test.go")
+	for _, name := range regexp.MustCompile("`((?:Test|Example)[A-Za-z0-9_]+)`").FindAllStringSubmatch(rest, -1) {
+		require.True(t, strings.Contains(tests, "func "+name[1]+"("), name[1])
+	}
 }
