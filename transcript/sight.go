@@ -278,30 +278,51 @@ func (s *sight) summaryMessage() state.Message {
 	return state.UserText("<summary>\nThis is a summary of the conversation so far, which is not shown.\n\n" + s.place.Summary + "\n</summary>")
 }
 
-// recentResults is how many results are searched for one of the agent.
+// recentResults is how many results are searched for those of the agent.
 const recentResults = 8
 
 // reported returns how many tokens the latest request of the agent and its answer
-// had, if the provider has reported it and the window has not moved since, and the
-// index of the messages that came since.
+// have in the next one, if the provider has reported it and the window has not
+// moved since, and the index of the messages that came since.
 func (s *sight) reported() (tokens, since int) {
 	history := s.st.History()
 	n := history.Len()
+	end := len(s.shown)
 	for i := n - 1; i >= max(0, n-recentResults); i-- {
 		r, ok := history.At(i)
 		if !ok || r.Agent != s.st.Agent() {
 			continue
 		}
-		if r.Usage.Input == 0 || len(r.Output) == 0 {
-			return 0, 0
+		place := s.placeOfAnswer(r, end)
+		if place == none {
+			break
 		}
-		last := r.Output[len(r.Output)-1].Raw()
-		for k := len(s.shown) - 1; k >= s.front()+s.place.Shown; k-- {
-			if s.shown[k].Raw() == last {
-				return r.Usage.Input + max(r.Usage.Output-r.Usage.Reasoning, 0), k + 1
+		spoken := slices.ContainsFunc(s.shown[place+1:end], isRequest)
+		if since == 0 {
+			if tokens, since = tokensInNext(r), place+1; !spoken {
+				break
 			}
+		} else if spoken {
+			break // a turn before
 		}
-		return 0, 0
+		tokens -= thought(r)
+		end = place
 	}
-	return 0, 0
+	return max(tokens, 0), since
+}
+
+// placeOfAnswer returns where the answer of a result ends in what is shown, in
+// front of a message and behind where the window was moved to, none if it is not
+// there, or nothing has been reported for it.
+func (s *sight) placeOfAnswer(r state.InferenceResult, end int) int {
+	if r.Usage.Input == 0 || len(r.Output) == 0 {
+		return none
+	}
+	last := r.Output[len(r.Output)-1].Raw()
+	for k := end - 1; k >= s.front()+s.place.Shown; k-- {
+		if s.shown[k].Raw() == last {
+			return k
+		}
+	}
+	return none
 }

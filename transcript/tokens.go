@@ -1,41 +1,124 @@
 package transcript
 
-import "github.com/agentstate/state"
+import (
+	"slices"
+	"strings"
 
-// EstimateTokens returns about how many tokens a message has: a quarter of the
-// bytes of its JSON, which is about right for text and code. The data of a
-// picture or another file, and what else is spelled in base64, counts as 1 500
-// tokens, however long it is. A message that is nil has none.
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
+)
+
+// EstimateTokens returns about how many tokens a message has, without the table
+// of a tokenizer. Texts, and the JSON of calls and results, are cut into words,
+// numbers, marks and spaces, as the tokenizers of OpenAI do; those of others count
+// up to 1.4 times as many. A picture or another file counts as 1 100 tokens,
+// however large it is. A message that is nil has none.
 func EstimateTokens(m state.Message) int {
-	if m == nil {
+	tokens := messageTokens
+	switch m := m.(type) {
+	case nil:
 		return 0
-	}
-	raw := m.Raw()
-	if len(raw) < dataBytes {
-		return len(raw)/bytesPerToken + 1
-	}
-	tokens, plain, run := 1, 0, 0
-	for i := 0; i <= len(raw); i++ {
-		if i < len(raw) && isBase64(raw[i]) {
-			run++
-			continue
+	case state.TextMessage:
+		tokens += valueTokens("", []byte(m.Content()), memberTokens)
+	case state.ToolCallMessage:
+		for _, c := range sharedCalls(m) {
+			tokens += callTokens + textTokens(c.Name) + textTokens(string(c.Input))
+			tokens += valueTokens("", []byte(c.Extra), besideText)
 		}
-		if run < dataBytes {
-			plain += run
+	case state.ToolResultMessage:
+		tokens += resultTokens
+		if content := []byte(m.Content()); areParts(content) {
+			tokens += valueTokens("", content, memberTokens)
 		} else {
-			tokens += dataTokens
+			tokens += textTokens(m.Text())
 		}
-		plain, run = plain+1, 0
+		for k := 0; ; k++ { // Gemini has files there
+			name, value, ok := internal.ExtraMember(m, k)
+			if !ok {
+				break
+			}
+			tokens += valueTokens(name, []byte(value), besideText)
+		}
+	default:
+		tokens += valueTokens("", []byte(m.Raw()), memberTokens)
 	}
-	return tokens + plain/bytesPerToken
+	return tokens
 }
 
 const (
-	bytesPerToken = 4
-	dataBytes     = 4 << 10 // a text without a space that is longer is data
-	dataTokens    = 1500
+	messageTokens = 4 // around each message
+	callTokens    = 8 // around each call
+	resultTokens  = 4 // around a result
+	fileTokens    = 1100
+	sealedBytes   = 6 // of sealed reasoning, for one token of it
 )
 
-func isBase64(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_' || c == '='
+// valueTokens adds up the tokens of the texts in a value, each with the name of
+// its member. Names are no texts.
+func valueTokens(name string, value []byte, count func(name, text string) int) (tokens int) {
+	switch jsontext.Kind(value) {
+	case "object":
+		members, _ := jsontext.Members(value) // checked with the message
+		for _, m := range members {
+			member := m.Name
+			if member == "url" && (name == "image_url" || name == "source") { // and not of a search result
+				member = "image_url"
+			}
+			tokens += valueTokens(member, m.Value, count)
+		}
+	case "array":
+		elements, _ := jsontext.Elements(value)
+		for _, e := range elements {
+			tokens += valueTokens(name, e, count)
+		}
+	case "string":
+		tokens = count(name, jsontext.Unquote(value))
+	}
+	return tokens
+}
+
+// memberTokens returns how many tokens a text in the content of a message has.
+func memberTokens(name, text string) int {
+	switch name {
+	case "type", "id", "tool_use_id", "call_id", "status", "role", "media_type", "mime_type", "mimeType":
+		return 0
+	}
+	if tokens := besideText(name, text); tokens > 0 {
+		return tokens
+	}
+	return textTokens(text)
+}
+
+// besideText returns how many tokens files and sealed reasoning have, and 0 for a
+// text.
+func besideText(name, text string) int {
+	switch name {
+	case "signature", "thoughtSignature", "thought_signature", "encrypted_content":
+		return len(text) / sealedBytes
+	case "image_url", "file_id", "fileUri", "file_uri":
+		return fileTokens
+	case "data", "file_data":
+		if !strings.ContainsAny(text, " \n") { // a document may be a text
+			return fileTokens
+		}
+	}
+	if strings.HasPrefix(text, "data:") {
+		return fileTokens
+	}
+	return 0
+}
+
+// areParts reports whether the content of a result is a list of parts, and not
+// data.
+func areParts(content []byte) bool {
+	if jsontext.Kind(content) != "array" {
+		return false
+	}
+	elements, _ := jsontext.Elements(content)
+	return !slices.ContainsFunc(elements, func(e []byte) bool {
+		part, _ := jsontext.Members(e) // none if it is not an object
+		return !origin.IsContent(part)
+	})
 }

@@ -38,8 +38,8 @@ type Window struct {
 	Max, Keep int
 
 	// Tokens counts the tokens of a message (default EstimateTokens). Where the
-	// provider has reported the tokens of a request, only the messages after it
-	// are counted.
+	// provider has reported the tokens of a request, it counts for the messages
+	// after it.
 	Tokens func(state.Message) int
 
 	// Summarize returns a text that stands for what is no longer shown (default:
@@ -168,31 +168,51 @@ func (z size) room(tokens int) int { return int(float64(tokens)/z.scale) - z.ext
 // provider has reported them for the beginning, and as they are estimated for the
 // rest.
 func (w *Window) measure(s *sight, extra int) size {
-	estimated := extra
-	if m := s.summaryMessage(); m != nil {
-		estimated += w.count(m)
-	}
 	tokens, since := s.reported()
-	reported := float64(tokens)
+	before, newer := extra, 0
+	if m := s.summaryMessage(); m != nil {
+		before = addCounts(before, w.count(m))
+	}
 	for i, m := range s.shown {
-		n := w.count(m)
-		if estimated = addCounts(estimated, n); i >= since {
-			reported += float64(n)
+		if n := w.count(m); i >= since {
+			newer = addCounts(newer, n)
+		} else {
+			before = addCounts(before, n)
 		}
 	}
-	scale := reported / float64(max(estimated, 1))
-	if tokens > 0 && minScale <= scale && scale <= maxScale {
-		return size{total: int(reported), extra: extra, scale: scale}
+	estimated := addCounts(before, newer)
+	if tokens > 0 {
+		total := float64(tokens) + float64(newer)
+		if w.Tokens == nil { // tokenizers of others make more of a text, and never less
+			total += float64(newer) * (min(max(w.scale(float64(tokens), before), 1), maxTokenizer) - 1)
+		}
+		if scale := w.scale(total, estimated); minScale <= scale && scale <= maxScale {
+			return size{total: int(total), extra: extra, scale: scale}
+		}
 	}
-	if scale = s.place.Scale; scale == 0 {
+	scale := s.place.Scale
+	if scale == 0 {
 		scale = 1
 	}
 	return size{total: int(float64(estimated) * scale), extra: extra, scale: scale}
 }
 
-// The scales that are believed. A server that reports fewer or more tokens than
-// these does not count them.
+// scale returns how many tokens have been reported for each that is estimated. Of
+// a short request, a prompt of the provider's own may be the most.
+func (w *Window) scale(reported float64, estimated int) float64 {
+	hidden := 0.0
+	if w.Tokens == nil {
+		hidden = hiddenTokens
+	}
+	return (reported + hidden) / (max(float64(estimated), 1) + hidden)
+}
+
 const (
+	hiddenTokens = 2000
+	maxTokenizer = 1.5
+
+	// The scales that are believed. A server that reports fewer or more tokens
+	// than these does not count them.
 	minScale = 0.25
 	maxScale = 4
 )

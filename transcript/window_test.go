@@ -393,17 +393,6 @@ func TestSummaryGetsTheContext(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestEstimateTokens(t *testing.T) {
-	require.Zero(t, transcript.EstimateTokens(nil))
-	short := state.UserText("Hello, Ann!")
-	require.Equal(t, len(short.Raw())/4+1, transcript.EstimateTokens(short))
-	prose := state.UserText(strings.Repeat("the quick brown fox ", 2000))
-	require.InDelta(t, len(prose.Raw())/4, transcript.EstimateTokens(prose), 2)
-	picture, err := state.Parts("user", state.JSON(`{"type":"image_url","image_url":{"url":"data:image/png;base64,`+strings.Repeat("iVBORw0K", 50_000)+`"}}`))
-	require.NoError(t, err)
-	require.InDelta(t, 1500, transcript.EstimateTokens(picture), 100)
-}
-
 // What a framework carries along has other results, and not all that was said: the
 // window stays where it is, whoever asks.
 func TestWindowOfAnotherConversation(t *testing.T) {

@@ -49,7 +49,8 @@ func Example_summary() {
 			return "", err
 		}
 		result, _ := aside.History().Last()
-		return result.Output[0].(state.TextMessage).Text(), nil
+		text, _ := result.Output[0].(state.TextMessage) // a call is no summary
+		return text.Text(), nil
 	}
 	transport := &wire.Transport{
 		Base: provider, Converse: true, Context: describe,

@@ -57,8 +57,7 @@ func (t *Transport) complete(
 		request = withTools(ctx, st, request)
 		request, s.names = request.RenameTools(profile)
 		if !s.continued {
-			extra := (len(body) + len(prompt) + len(behind) + toolBytes(request.Tools[s.tools:])) / bytesPerToken
-			if err := t.converse(ctx, st, &s, extra, profile, masks); err != nil {
+			if err := t.converse(ctx, st, &s, tokensBesides(request, s.prompt, behind), profile, masks); err != nil {
 				return sent{}, nil, err
 			}
 		}
@@ -83,8 +82,19 @@ func (t *Transport) complete(
 	return s, t.prepareCache(ctx, format, body, behind), nil
 }
 
-// bytesPerToken is how many bytes of a request count as a token.
-const bytesPerToken = 4
+// tokensBesides returns about how many tokens a request has besides the
+// conversation.
+func tokensBesides(request provider.Request, prompt []state.Message, behind string) int {
+	texts := []string{string(request.Settings), behind}
+	for _, t := range request.Tools {
+		texts = append(texts, t.Name, t.Description, string(t.Schema))
+	}
+	tokens := transcript.EstimateTokens(state.UserText(strings.Join(texts, "\n")))
+	for _, m := range prompt {
+		tokens += transcript.EstimateTokens(m)
+	}
+	return tokens
+}
 
 // ask returns what a function of the program says, without secrets.
 func (t *Transport) ask(

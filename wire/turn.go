@@ -40,14 +40,6 @@ func withTools(ctx context.Context, st *state.State, r provider.Request) provide
 	return r
 }
 
-// toolBytes returns about how long tools are in a request.
-func toolBytes(tools []provider.Tool) (n int) {
-	for _, t := range tools {
-		n += len(t.Name) + len(t.Description) + len(t.Schema)
-	}
-	return n
-}
-
 // noteFailure tells the turn of a context of a request that has failed and may
 // succeed later, or that has not failed.
 func noteFailure(ctx context.Context, resp *http.Response, err error) {

@@ -262,7 +262,8 @@ func (p *prompter) prompt(ctx context.Context, msgs []*schema.Message, opts []mo
 		if err != nil {
 			return nil, err
 		}
-		shown, err := p.window.Show(ctx, p.turn.State(), own, (len(tools)+len(p.context))/bytesPerToken)
+		besides := transcript.EstimateTokens(state.UserText(string(tools) + p.context))
+		shown, err := p.window.Show(ctx, p.turn.State(), own, besides)
 		if err != nil {
 			return nil, fmt.Errorf("einostate: %w", err)
 		}
@@ -288,6 +289,3 @@ func (p *prompter) prompt(ctx context.Context, msgs []*schema.Message, opts []mo
 	}
 	return append(slices.Clone(msgs[:last]), &said), nil
 }
-
-// bytesPerToken is how many bytes of tools and context count as a token.
-const bytesPerToken = 4

@@ -204,7 +204,7 @@ func (g *generation) prompt(ctx context.Context, t *tool.Turn, sent *ai.ModelReq
 		if err != nil {
 			return err
 		}
-		shown, err := w.Show(ctx, t.State(), own, len(besides)/bytesPerToken)
+		shown, err := w.Show(ctx, t.State(), own, transcript.EstimateTokens(state.UserText(string(besides))))
 		if err != nil {
 			return fmt.Errorf("genkitstate: %w", err)
 		}
@@ -233,9 +233,6 @@ func (g *generation) prompt(ctx context.Context, t *tool.Turn, sent *ai.ModelReq
 	sent.Messages = append(slices.Clone(sent.Messages[:last]), &said)
 	return nil
 }
-
-// bytesPerToken is how many bytes of what a request has besides count as a token.
-const bytesPerToken = 4
 
 // encodeShown returns what is shown of messages, with what Genkit has added to the
 // latest one of the user.

@@ -145,9 +145,10 @@ var behind = regexp.MustCompile(`(\\n\\n)?<context>.*?</context>`)
 // says what is wrong with the prompt.
 func (talk *Talk) Next(st *state.State, prompt []state.Message) (state.Message, error) {
 	talk.requests++
-	text := ""
+	text, shown := "", 0
 	for _, m := range prompt {
 		text += string(m.Raw())
+		shown += transcript.EstimateTokens(m)
 	}
 	if !strings.Contains(text, talk.asked) || !strings.Contains(text, "turns") {
 		return nil, fmt.Errorf("adaptertest: the prompt has no %q, or not what changes", talk.asked)
@@ -182,7 +183,7 @@ func (talk *Talk) Next(st *state.State, prompt []state.Message) (state.Message, 
 		talk.moves++
 	}
 	talk.begin = place.Begin
-	if shown := len(text) / 5; shown > talk.window.Max+talk.window.Keep {
+	if shown > talk.window.Max+talk.window.Keep {
 		return nil, fmt.Errorf("adaptertest: about %d tokens are shown, with a Max of %d", shown, talk.window.Max)
 	}
 	if talk.rng.IntN(3) > 0 {
