@@ -174,11 +174,9 @@ func (f *Format) DecodeRequest(body []byte) (Request, error) {
 // stands for a message or a result of which nothing else would be left, so that
 // roles and order stay. Only reasoning of another provider leaves nothing.
 func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err error) {
-	var settings jsontext.Object
-	if r.Settings != "" {
-		if settings, err = f.readObject([]byte(r.Settings)); err != nil {
-			return nil, nil, inSettings(err)
-		}
+	settings, err := f.readMembers(r.Settings)
+	if err != nil {
+		return nil, nil, within("settings", err)
 	}
 	if err := f.checkMessages(r.Messages); err != nil {
 		return nil, nil, err
@@ -280,9 +278,6 @@ func (f *Format) readObject(text []byte) (jsontext.Object, error) {
 	}
 	return members, nil
 }
-
-// inSettings returns an error of the settings of a request.
-func inSettings(err error) error { return within("settings", err) }
 
 // inTool returns an error of a tool of a request.
 func inTool(i int, err error) error { return within(jsontext.Index("tools", i), err) }

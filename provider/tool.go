@@ -61,7 +61,7 @@ func (f *Format) offer(tools []Tool, omit func(what string)) ([]codec.Tool, erro
 	own := f.codec.OwnMembers(codec.TypeOffered)
 	offered := make([]codec.Tool, 0, len(tools))
 	for i, t := range tools {
-		extra, err := f.readExtra(t.Extra)
+		extra, err := f.readMembers(t.Extra)
 		if err != nil {
 			return nil, inTool(i, err)
 		}
@@ -74,7 +74,7 @@ func (f *Format) offer(tools []Tool, omit func(what string)) ([]codec.Tool, erro
 		case t.Name == "":
 			return nil, inTool(i, f.newError("$.name", "want a name, got none"))
 		}
-		if err := f.checkSchema(t.Schema); err != nil {
+		if _, err := f.readMembers(t.Schema); err != nil {
 			return nil, inTool(i, err)
 		}
 		for _, m := range extra {
@@ -90,21 +90,12 @@ func (f *Format) offer(tools []Tool, omit func(what string)) ([]codec.Tool, erro
 	return offered, nil
 }
 
-// readExtra checks what formats keep of a tool.
-func (f *Format) readExtra(extra state.JSON) (jsontext.Object, error) {
-	if extra == "" {
+// readMembers is readObject for a text that may be empty.
+func (f *Format) readMembers(text state.JSON) (jsontext.Object, error) {
+	if text == "" {
 		return nil, nil
 	}
-	return f.readObject([]byte(extra))
-}
-
-// checkSchema checks that a schema is an object.
-func (f *Format) checkSchema(schema state.JSON) error {
-	if schema == "" {
-		return nil
-	}
-	_, err := f.readObject([]byte(schema))
-	return err
+	return f.readObject([]byte(text))
 }
 
 // isForeignItem reports whether a tool is one that only another format has.

@@ -30,10 +30,14 @@ var table = codec.Table{
 	Calls:       []codec.Word{{Type: "tool_use", ID: "id", Name: "name", Value: "input", Form: codec.ObjectForm}},
 	Results:     []codec.Word{{Type: "tool_result", ID: "tool_use_id", Value: "content", Failed: "is_error", Form: resultForm}},
 	NoEmptyText: true,
-	OwnOfCall:   ownMembers, OwnOfResult: ownMembers, OwnOfTool: ownOfTool,
+	OwnOfCall:   ownMembers, OwnOfResult: ownMembers,
+	OwnOfTool:  []string{"cache_control", "strict", "defer_loading", "input_examples"},
 	Part:       block,
-	DecodeTool: decodeTool, EncodeTools: encodeTools,
+	DecodeTool: tool.Decode, EncodeTools: tool.Encode,
 }
+
+// tool is a tool of the client, whose type is "custom" or missing.
+var tool = codec.ToolWord{Types: []string{"", "custom"}, Schema: "input_schema", Needed: true}
 
 // resultForm is a text or blocks as they are, the text of any other value.
 var resultForm = codec.Form{Write: func(value []byte) []byte {
@@ -109,33 +113,4 @@ func (Format) HasForm(body jsontext.Object) bool {
 	_, event, _ := strings.Cut(typ, "_")
 	return typ == "message" && body.Get("content") != nil ||
 		strings.HasPrefix(typ, "message_") || strings.HasPrefix(event, "block_")
-}
-
-// ownOfTool are the members of a tool besides those that all formats have.
-var ownOfTool = []string{"cache_control", "strict", "defer_loading", "input_examples"}
-
-const schemaMember = "input_schema"
-
-// decodeTool reads a tool of the client. Its type is "custom" or missing. The
-// tool keeps the difference of the element.
-func decodeTool(element jsontext.Object) ([]codec.Tool, bool) {
-	t, ok := codec.FunctionTool(element, schemaMember)
-	if typ := element.Get("type"); !ok || !jsontext.IsNull(typ) && string(typ) != `"custom"` {
-		return nil, false
-	}
-	t.Kept = codec.Difference(element, withSchema(t).PlainFunction(schemaMember))
-	return []codec.Tool{t}, true
-}
-
-// encodeTools writes tools of the client.
-func encodeTools(tools []codec.Tool) [][]byte {
-	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object { return withSchema(t).Function(schemaMember, t.Kept) })
-}
-
-// withSchema returns a tool that has a schema, which is required.
-func withSchema(t codec.Tool) codec.Tool {
-	if t.Schema == nil {
-		t.Schema = []byte(`{"type":"object"}`)
-	}
-	return t
 }

@@ -33,10 +33,13 @@ var table = codec.Table{
 		{Role: "tool", ID: "tool_call_id", Name: "name", Unsaid: true, Value: "content", Form: resultForm},
 		{Kind: legacyCall, Role: "function", Name: "name", Value: "content", Form: resultForm},
 	},
-	OwnOfText: []string{"name", "refusal", "audio", "reasoning", "reasoning_content", "reasoning_details"}, OwnOfTool: ownOfTool,
+	OwnOfText:  []string{"name", "refusal", "audio", "reasoning", "reasoning_content", "reasoning_details"},
+	OwnOfTool:  []string{"strict"},
 	Part:       encodePart,
-	DecodeTool: decodeTool, EncodeTools: encodeTools,
+	DecodeTool: function.Decode, EncodeTools: function.Encode,
 }
+
+var function = codec.ToolWord{In: "function", Types: []string{"function", ""}, Schema: "parameters"}
 
 const legacyCall = "function_call"
 
@@ -116,29 +119,4 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 // HasForm reports whether a body is a response or an event of one.
 func (Format) HasForm(body jsontext.Object) bool {
 	return body.Get("choices") != nil
-}
-
-// ownOfTool are the members of a function besides those that all formats have.
-var ownOfTool = []string{"strict"}
-
-// decodeTool reads a function. The tool keeps the difference of the element.
-func decodeTool(element jsontext.Object) ([]codec.Tool, bool) {
-	t, ok := codec.FunctionTool(element.Object("function"), "parameters")
-	if typ := element.Get("type"); !ok || typ != nil && string(typ) != `"function"` {
-		return nil, false
-	}
-	t.Kept = codec.Difference(element, plainTool(t))
-	return []codec.Tool{t}, true
-}
-
-// encodeTools writes functions.
-func encodeTools(tools []codec.Tool) [][]byte {
-	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object {
-		return codec.Restore(plainTool(t), t.Kept, t.OwnNames()...)
-	})
-}
-
-func plainTool(t codec.Tool) jsontext.Object {
-	function := append(t.PlainFunction("parameters"), t.Own...)
-	return codec.TypedObject("function").With("function", function.JSON())
 }

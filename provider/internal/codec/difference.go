@@ -125,10 +125,6 @@ func More(kept, added jsontext.Object) jsontext.Object {
 	return kept.With(more, all.JSON())
 }
 
-// Added returns the members that are kept besides those of the plain encoding,
-// or in place of them.
-func Added(kept jsontext.Object) jsontext.Object { return kept.Object(more) }
-
 // SentMember returns the value of a member as it was sent, nil if it was
 // missing. It returns false if the member does not differ from the plain one.
 func SentMember(kept jsontext.Object, name string) (value []byte, differs bool) {

@@ -20,13 +20,10 @@ var identity = []string{"id", "type", "object", "index", "status"}
 // calls and so on. A message keeps another spelling of them.
 var expressed = []string{"role", "content", "tool_calls", "function_call", "name", "arguments", "input", "args", "call_id", "output", "response", "is_error"}
 
-// OmitPart reports a part that the format cannot express.
-func (e *Encoder) OmitPart(i int, p Part) { e.Omit(i, "part of type "+p.typeName()) }
-
 // OmitParts reports parts that the format cannot express.
 func (e *Encoder) OmitParts(i int, parts []Part) {
 	for _, p := range parts {
-		e.OmitPart(i, p)
+		e.Omit(i, "part of type "+p.typeName())
 	}
 }
 

@@ -108,10 +108,6 @@ type Table struct {
 	EncodeTools func([]Tool) [][]byte
 }
 
-// EntryType is the type of the message that keeps an entry of the conversation
-// as a whole.
-const EntryType = "message"
-
 // DecodeRequest adds the messages of a request.
 func (t *Table) DecodeRequest(d *Decoder, body jsontext.Object) (Request, error) {
 	settings := body.Without(t.Entries)

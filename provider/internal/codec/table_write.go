@@ -287,8 +287,8 @@ func (w *tableWriter) entryFor(m state.Message, kept jsontext.Object, role strin
 		w.end()
 		w.open = &tableEntry{role: role, first: m, kept: kept}
 		w.alone = w.alone || kept.String(keptPlace) == w.t.Entries
-	} else if more := Added(kept); len(more) > 0 {
-		w.open.added = append(w.open.added, more.Without("role", w.t.Content)...)
+	} else if added := kept.Object(more); len(added) > 0 {
+		w.open.added = append(w.open.added, added.Without("role", w.t.Content)...)
 	}
 	w.open.added = append(w.open.added, OwnMembers(m, w.t.OwnOfText)...)
 	w.before = m

@@ -24,42 +24,70 @@ func ItemTool(element jsontext.Object, raw []byte) Tool {
 	return Tool{Name: element.String("name"), Kept: jsontext.Object{}.With(origin.Item, raw)}
 }
 
-// FunctionTool returns the tool of an object with a name and a description,
-// false if it has none that a tool can have. The schema is in a member.
-func FunctionTool(function jsontext.Object, schema string) (Tool, bool) {
+// A ToolWord is how an API says a tool of the client.
+type ToolWord struct {
+	In     string   // the member with the tool, "" for the element itself
+	Types  []string // of the element: the first is written, the others are read; "" is none
+	Schema string   // the member with the schema of the input
+	Needed bool     // the API demands a schema
+}
+
+// Read returns the tool of an element, false if it is not one of the client. The
+// tool keeps the difference of the element.
+func (w ToolWord) Read(element jsontext.Object) (Tool, bool) {
+	function, typ := element, element.Get("type")
+	if w.In != "" {
+		function = element.Object(w.In)
+	}
 	t := Tool{Name: function.String("name"), Description: function.String("description")}
-	if t.Name == "" || !isOptional(function.Get("description"), "string") || !isOptional(function.Get(schema), "object") {
+	isTyped := func(name string) bool { return name == "" && jsontext.IsNull(typ) || jsontext.IsText(typ, name) }
+	if t.Name == "" || !isOptional(function.Get("description"), "string") || !isOptional(function.Get(w.Schema), "object") ||
+		w.Types != nil && !slices.ContainsFunc(w.Types, isTyped) {
 		return Tool{}, false
 	}
-	if jsontext.Kind(function.Get(schema)) == "object" {
-		t.Schema = function.Get(schema)
+	if jsontext.Kind(function.Get(w.Schema)) == "object" {
+		t.Schema = function.Get(w.Schema)
 	}
+	t.Kept = Difference(element, w.plain(t))
 	return t, true
 }
 
-// Function returns the object for a tool, with the schema in a member: the plain
-// one with what a program has set, and with the difference that was kept.
-func (t Tool) Function(schema string, kept jsontext.Object) jsontext.Object {
-	return Restore(append(t.PlainFunction(schema), t.Own...), kept, t.OwnNames()...)
-}
-
-// OwnNames returns the names of the members that a program has set.
-func (t Tool) OwnNames() []string {
-	names := make([]string, len(t.Own))
+// Write returns the element for a tool: the plain one with what a program has
+// set, and with the difference that was kept.
+func (w ToolWord) Write(t Tool) jsontext.Object {
+	own := make([]string, len(t.Own))
 	for i, m := range t.Own {
-		names[i] = m.Name
+		own[i] = m.Name
 	}
-	return names
+	return Restore(w.plain(t), t.Kept, own...)
 }
 
-// PlainFunction returns the plain object for a tool.
-func (t Tool) PlainFunction(schema string) jsontext.Object {
+func (w ToolWord) plain(t Tool) (element jsontext.Object) {
+	if t.Schema == nil && w.Needed {
+		t.Schema = []byte(`{"type":"object"}`)
+	}
 	function := jsontext.Object{}.WithString("name", t.Name)
 	if t.Description != "" {
 		function = function.WithString("description", t.Description)
 	}
-	return function.With(schema, t.Schema)
+	function = append(function.With(w.Schema, t.Schema), t.Own...)
+	if len(w.Types) > 0 && w.Types[0] != "" {
+		element = TypedObject(w.Types[0])
+	}
+	if w.In != "" {
+		return element.With(w.In, function.JSON())
+	}
+	return append(element, function...)
 }
+
+// Decode returns the tool of an element that has one.
+func (w ToolWord) Decode(element jsontext.Object) ([]Tool, bool) {
+	t, ok := w.Read(element)
+	return []Tool{t}, ok
+}
+
+// Encode returns the elements of tools that have one each.
+func (w ToolWord) Encode(tools []Tool) [][]byte { return EncodeEachTool(tools, w.Write) }
 
 // EncodeEachTool returns the elements of tools that have one each.
 func EncodeEachTool(tools []Tool, encode func(Tool) jsontext.Object) [][]byte {

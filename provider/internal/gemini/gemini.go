@@ -39,7 +39,7 @@ var table = codec.Table{
 	}},
 	ResultsApart: true,
 	FirstCall:    jsontext.Member{Name: "thoughtSignature", Value: jsontext.AppendQuote(nil, origin.NoSignature)},
-	OwnOfCall:    []string{"thoughtSignature"}, OwnOfTool: ownOfTool,
+	OwnOfCall:    []string{"thoughtSignature"}, OwnOfTool: []string{"response", "responseJsonSchema", "behavior"},
 	Part: part, Output: output, Store: store, Load: load,
 	DecodeTool: decodeTool, EncodeTools: encodeTools,
 }

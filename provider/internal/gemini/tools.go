@@ -15,9 +15,6 @@ const (
 	snakeJSONSchema = "parameters_json_schema"
 )
 
-// ownOfTool are the members of a declaration besides those that all formats have.
-var ownOfTool = []string{"response", "responseJsonSchema", "behavior"}
-
 // The members of an element with declarations.
 const (
 	declarations      = "functionDeclarations"
@@ -70,11 +67,10 @@ func decodeDeclaration(declaration jsontext.Object) (codec.Tool, bool) {
 			schema = name
 		}
 	}
-	t, ok := codec.FunctionTool(declaration, schema)
+	t, ok := codec.ToolWord{Schema: schema}.Read(declaration)
 	if !ok {
 		return t, false
 	}
-	t.Kept = codec.Difference(declaration, t.PlainFunction(schema))
 	if schema != jsonSchema {
 		t.Kept = t.Kept.WithString("schema", schema)
 	}
@@ -122,7 +118,7 @@ func encodeDeclaration(t codec.Tool) []byte {
 			schema = jsonSchema // it has been changed
 		}
 	}
-	return t.Function(schema, t.Kept).JSON()
+	return codec.ToolWord{Schema: schema}.Write(t).JSON()
 }
 
 // standardSchema returns a schema in Google's own notation as JSON Schema: its

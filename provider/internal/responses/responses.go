@@ -22,6 +22,8 @@ import (
 // Format is the format of the Responses API.
 type Format struct{ codec.Reporting }
 
+var function = codec.ToolWord{Types: []string{"function"}, Schema: "parameters"}
+
 // DecodeRequest adds the messages of a request.
 func (f Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (codec.Request, error) {
 	if err := body.Want("instructions", "string", "null", "nothing"); err != nil {
@@ -38,11 +40,11 @@ func (f Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (codec.Req
 	input := body.Get("input")
 	switch jsontext.Kind(input) {
 	case "null", "nothing":
-		return codec.SplitTools(settings, f.DecodeTool), nil
+		return codec.SplitTools(settings, function.Decode), nil
 	case "string":
 		kept := jsontext.Object{}.With("input", []byte("true"))
 		err := d.AddText("user", input, kept)
-		return codec.SplitTools(settings.Without("input"), f.DecodeTool), fault.Under("$.input", err)
+		return codec.SplitTools(settings.Without("input"), function.Decode), fault.Under("$.input", err)
 	case "array":
 	default:
 		return codec.Request{}, body.Want("input", "string", "array")
@@ -50,23 +52,23 @@ func (f Format) DecodeRequest(d *codec.Decoder, body jsontext.Object) (codec.Req
 	before := len(d.Messages)
 	if err := decodeItems(d, input); err != nil || len(d.Messages) == before {
 		// Without messages the input cannot be told from a missing one.
-		return codec.SplitTools(settings, f.DecodeTool), fault.Under("$.input", err)
+		return codec.SplitTools(settings, function.Decode), fault.Under("$.input", err)
 	}
-	return codec.SplitTools(settings.Without("input"), f.DecodeTool), nil
+	return codec.SplitTools(settings.Without("input"), function.Decode), nil
 }
 
 // OwnMembers returns the members of a tool. Programs have no names for members
 // of items.
 func (Format) OwnMembers(typ string) []string {
 	if typ == codec.TypeOffered {
-		return ownOfTool
+		return []string{"strict", "defer_loading"}
 	}
 	return nil
 }
 
 // EncodeRequest returns the body of a request.
 func (f Format) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.Message) (jsontext.Object, error) {
-	return r.Body(f.EncodeTools, f.EncodeMessages(e, msgs))
+	return r.Body(function.Encode, f.EncodeMessages(e, msgs))
 }
 
 // EncodeMessages returns the instructions and the input.
@@ -159,24 +161,4 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 // HasForm reports whether a body is a response or an event of one.
 func (Format) HasForm(body jsontext.Object) bool {
 	return strings.HasPrefix(body.String("type"), "response.") || body.String("object") == "response"
-}
-
-// ownOfTool are the members of a function besides those that all formats have.
-var ownOfTool = []string{"strict", "defer_loading"}
-
-// DecodeTool reads a function. The tool keeps the difference of the element.
-func (Format) DecodeTool(element jsontext.Object) ([]codec.Tool, bool) {
-	t, ok := codec.FunctionTool(element, "parameters")
-	if !ok || element.String("type") != "function" {
-		return nil, false
-	}
-	t.Kept = codec.Difference(element.Without("type"), t.PlainFunction("parameters"))
-	return []codec.Tool{t}, true
-}
-
-// EncodeTools writes functions.
-func (Format) EncodeTools(tools []codec.Tool) [][]byte {
-	return codec.EncodeEachTool(tools, func(t codec.Tool) jsontext.Object {
-		return append(codec.TypedObject("function"), t.Function("parameters", t.Kept)...)
-	})
 }
