@@ -7,30 +7,6 @@ import (
 	"time"
 )
 
-// The types of the events that are sent.
-const (
-	runStarted       = "RUN_STARTED"
-	runFinished      = "RUN_FINISHED"
-	runError         = "RUN_ERROR"
-	stateSnapshot    = "STATE_SNAPSHOT"
-	stateDelta       = "STATE_DELTA"
-	messagesSnapshot = "MESSAGES_SNAPSHOT"
-	textStart        = "TEXT_MESSAGE_START"
-	textContent      = "TEXT_MESSAGE_CONTENT"
-	textEnd          = "TEXT_MESSAGE_END"
-	callStart        = "TOOL_CALL_START"
-	callArgs         = "TOOL_CALL_ARGS"
-	callEnd          = "TOOL_CALL_END"
-	callResult       = "TOOL_CALL_RESULT"
-	reasoningStart   = "REASONING_START"
-	reasoningEnd     = "REASONING_END"
-	reasoningOpen    = "REASONING_MESSAGE_START"
-	reasoningContent = "REASONING_MESSAGE_CONTENT"
-	reasoningClose   = "REASONING_MESSAGE_END"
-	stepStarted      = "STEP_STARTED"
-	stepFinished     = "STEP_FINISHED"
-)
-
 // event is an event of any type. Members that its type does not have are left
 // out: a client refuses null.
 type event struct {

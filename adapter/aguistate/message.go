@@ -75,14 +75,6 @@ type source struct {
 	MimeType string `json:"mimeType,omitempty"`
 }
 
-// image is a picture in the words of OpenAI, which package provider translates.
-type image struct {
-	Type string `json:"type"`
-	URL  struct {
-		URL string `json:"url"`
-	} `json:"image_url"`
-}
-
 // userMessage returns what a user says as a message of a State.
 func (m *message) userMessage() (state.Message, error) {
 	if !m.hasParts() {
@@ -100,30 +92,25 @@ func (m *message) userMessage() (state.Message, error) {
 				p.Source = &source{"url", p.URL, p.MimeType}
 			}
 		}
-		var v any
 		switch {
 		case p.Type == "text":
-			v = part{Type: "text", Text: p.Text}
+			out = append(out, state.JSON(encode(part{Type: "text", Text: p.Text})))
 		case p.Type == "image" && p.Source != nil && p.Source.Type == "url":
-			v = newImage(p.Source.Value)
+			out = append(out, imagePart(p.Source.Value))
 		case p.Type == "image" && p.Source != nil && p.Source.Type == "data":
-			v = newImage("data:" + p.Source.MimeType + ";base64," + p.Source.Value)
+			out = append(out, imagePart("data:"+p.Source.MimeType+";base64,"+p.Source.Value))
 		default:
 			return nil, invalid("message %q has a part of type %q: only texts and images can be sent", m.ID, p.Type)
 		}
-		text, err := state.JSONOf(v)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, text)
 	}
 	return state.Parts("user", out...)
 }
 
-func newImage(url string) image {
-	i := image{Type: "image_url"}
-	i.URL.URL = url
-	return i
+// imagePart returns a picture in the words of OpenAI, which package provider
+// translates.
+func imagePart(url string) state.JSON {
+	at := jsontext.Object{}.WithString("url", url)
+	return state.JSON(jsontext.Object{}.WithString("type", "image_url").With("image_url", at.JSON()).JSON())
 }
 
 // contentOf returns the content of a text message for a client, and what the

@@ -138,19 +138,18 @@ func (s *stream) edits() map[string]state.JSON {
 
 // sameInClient reports whether a client reads the same from both texts: its numbers
 // have 53 bits.
-func sameInClient(a string, b json.RawMessage) bool {
+func sameInClient(a state.JSON, b json.RawMessage) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // checkEdits refuses to replace what a handler combines.
 func (s *stream) checkEdits(changed map[string]state.JSON) error {
-	handlers := map[string]string{state.Messages.Name: "that of the conversation"}
+	handlers := map[string]string{}
 	for _, f := range s.view.State().Fields() {
-		if f.Name != state.Messages.Name {
-			handlers[f.Name] = f.Handler
-		}
+		handlers[f.Name] = f.Handler
 	}
+	handlers[state.Messages.Name] = "that of the conversation"
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		h := handlers[name]

@@ -1,7 +1,6 @@
 package aguistate
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -52,12 +51,12 @@ func sharedFields(v *workspace.View) (names []string) {
 
 // fieldsOf returns the JSON of the fields that an agent may read, without secrets,
 // references and the conversation.
-func fieldsOf(v *workspace.View, agent, version string) map[string]string {
+func fieldsOf(v *workspace.View, agent, version string) map[string]state.JSON {
 	st := v.State()
 	if agent != "" {
 		st = st.As(agent)
 	}
-	fields := map[string]string{versionKey: string(quote(version))}
+	fields := map[string]state.JSON{versionKey: state.JSONText(version)}
 	for _, info := range st.Fields() {
 		if !info.Set || info.Secret || info.Reference || info.Name == state.Messages.Name {
 			continue
@@ -66,11 +65,11 @@ func fieldsOf(v *workspace.View, agent, version string) map[string]string {
 		if !ok {
 			continue
 		}
-		text := v.Redact(string(value))
-		if !json.Valid([]byte(text)) { // a secret is a piece of JSON
-			text = `"[SECRET]"`
+		value = state.JSON(v.Redact(string(value)))
+		if !value.Valid() { // a secret is a piece of JSON
+			value = `"[SECRET]"`
 		}
-		fields[info.Name] = text
+		fields[info.Name] = value
 	}
 	return fields
 }
@@ -79,42 +78,28 @@ func fieldsOf(v *workspace.View, agent, version string) map[string]string {
 // that is not known.
 func (s *stream) showState() {
 	fields := fieldsOf(s.view, s.handler.opts.Agent, s.version())
-	if fields[versionKey] == string(quote(s.base)) {
+	if fields[versionKey] == state.JSONText(s.base) {
 		for _, info := range s.view.State().Fields() {
 			switch value, edited := s.overlay[info.Name]; {
 			case !edited || info.Secret:
 			case value == "null":
 				delete(fields, info.Name)
 			default:
-				fields[info.Name] = string(value)
+				fields[info.Name] = value
 			}
 		}
 	}
 	if s.fields == nil {
-		s.out.send(event{Type: stateSnapshot, Snapshot: objectOf(fields)})
+		s.out.send(event{Type: "STATE_SNAPSHOT", Snapshot: encode(fields)})
 	} else if patch := patchOf(s.fields, fields); len(patch) > 0 {
-		s.out.send(event{Type: stateDelta, Delta: patch})
+		s.out.send(event{Type: "STATE_DELTA", Delta: patch})
 	}
 	s.fields, s.isSeen = fields, true
 }
 
-func objectOf(fields map[string]string) json.RawMessage {
-	buf := bytes.NewBufferString("{")
-	for i, name := range slices.Sorted(maps.Keys(fields)) {
-		if i > 0 {
-			buf.WriteByte(',')
-		}
-		buf.Write(quote(name))
-		buf.WriteByte(':')
-		buf.WriteString(fields[name])
-	}
-	buf.WriteByte('}')
-	return buf.Bytes()
-}
-
 // patchOf returns the operations that turn one state into another. The version is
 // the last of them.
-func patchOf(from, to map[string]string) (patch []operation) {
+func patchOf(from, to map[string]state.JSON) (patch []operation) {
 	names := slices.Sorted(maps.Keys(to))
 	names = append(slices.DeleteFunc(names, func(name string) bool { return name == versionKey }), versionKey)
 	for _, name := range slices.Sorted(maps.Keys(from)) {
@@ -124,7 +109,7 @@ func patchOf(from, to map[string]string) (patch []operation) {
 	}
 	for _, name := range names {
 		was, present := from[name]
-		if added, ok := appended(was, to[name]); ok && present {
+		if added, ok := appended(string(was), string(to[name])); ok && present {
 			for _, element := range added {
 				patch = append(patch, operation{"add", pointer(name) + "/-", element})
 			}

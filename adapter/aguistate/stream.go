@@ -31,9 +31,9 @@ type stream struct {
 	view   *workspace.View
 	conv   *conversation
 	head   head
-	have   []message         // what the client shows
-	fields map[string]string // the state that it has, or nil if that is not known
-	isSeen bool              // it knows a version of the state
+	have   []message             // what the client shows
+	fields map[string]state.JSON // the state that it has, or nil if that is not known
+	isSeen bool                  // it knows a version of the state
 	// overlay has what the client has changed, as long as its message waits and the
 	// state has the version base.
 	overlay map[string]state.JSON
@@ -225,7 +225,7 @@ func (s *stream) openRun() {
 		return
 	}
 	s.runs++
-	e := event{Type: runStarted, ThreadID: s.in.ThreadID, RunID: s.runID()}
+	e := event{Type: "RUN_STARTED", ThreadID: s.in.ThreadID, RunID: s.runID()}
 	if s.in.isNew() {
 		e.ProtocolVersion = "1.0"
 	}
@@ -244,7 +244,7 @@ func (s *stream) runID() string {
 
 // finish ends the run.
 func (s *stream) finish(cancelled bool) {
-	e := event{Type: runFinished, ThreadID: s.in.ThreadID, RunID: s.runID(), Outcome: s.waits()}
+	e := event{Type: "RUN_FINISHED", ThreadID: s.in.ThreadID, RunID: s.runID(), Outcome: s.waits()}
 	s.endText()
 	switch {
 	case e.Outcome != nil && e.Outcome.Interrupts != nil: // the protocol demands both snapshots
@@ -283,7 +283,7 @@ func (s *stream) tellError(class, text string) (more bool) {
 	if s.view != nil {
 		text = s.view.Redact(text)
 	}
-	s.out.send(event{Type: runError, Message: cmp.Or(text, class), Code: class})
+	s.out.send(event{Type: "RUN_ERROR", Message: cmp.Or(text, class), Code: class})
 	_ = s.out.flush()
 	return false
 }
