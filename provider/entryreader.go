@@ -20,66 +20,45 @@ const (
 // entryReader makes the messages of an entry.
 type entryReader struct {
 	keeper
-	mark  string
-	d     *codec.Decoder
-	entry Entry
-
-	before []Part            // those of the entry up to the part that is read
-	names  map[string]string // the name of the latest call of each id, for the first named of before
-	named  int
-
+	mark      string
+	d         *codec.Decoder
+	entry     Entry
 	oneResult bool // whether each result is an entry
-}
-
-// said is what becomes one message.
-type said struct {
-	typ     string
-	content []byte          // of a text or a result
-	calls   []codec.Call    // of a message with calls
-	result  Part            // of a result
-	kept    jsontext.Object // for the message
 }
 
 // decode adds the messages. An entry without parts is kept as its Extra.
 func (r *entryReader) decode() error {
-	if len(r.entry.Parts) == 0 {
+	parts := r.entry.Parts
+	if len(parts) == 0 {
 		item := r.entry.Extra.json
 		if item == "" {
 			item = "{}"
 		}
 		return r.d.AddItem(r.entry.Role, "entry", []byte(item))
 	}
-	r.names, r.named = nil, 0
-	var buffer [3]said
-	all := buffer[:0]
-	for from, to := 0, 0; from < len(r.entry.Parts); from = to {
-		to = endOfRun(r.entry.Parts, from)
-		r.before = r.entry.Parts[:to]
-		one, err := r.read(r.entry.Parts[from:to])
-		if err != nil {
-			return err
+	for from, to := 0, 0; from < len(parts); from = to {
+		typ := messageType(parts[from])
+		for to++; typ != codec.TypeResult && to < len(parts) && messageType(parts[to]) == typ; {
+			to++
 		}
-		all = append(all, one)
-	}
-	for i := range all {
-		one := &all[i]
+		var kept jsontext.Object
 		switch {
-		case i > 0:
-			one.kept = one.kept.With("joined", []byte("true"))
-		case r.isApart(one.typ):
-			one.kept = one.kept.With("joined", []byte("false"))
+		case from > 0:
+			kept = kept.With("joined", []byte("true"))
+		case r.isApart(typ):
+			kept = kept.With("joined", []byte("false"))
 		}
-		if i == 0 {
+		if from == 0 {
 			if extra := r.entry.Extra.json; extra != "" {
-				one.kept = one.kept.With("entry", jsontext.Object{{Name: keptExtra, Value: []byte(extra)}}.JSON())
+				kept = kept.With("entry", jsontext.Object{{Name: keptExtra, Value: []byte(extra)}}.JSON())
 			}
 			r.d.SetMember(memberName, r.entry.Name)
 			r.d.SetMember(memberReasoning, r.entry.Reasoning)
 		}
-		if i == len(all)-1 {
+		if to == len(parts) {
 			r.d.SetMember("stop_reason", codec.StopName(r.entry.StopReason))
 		}
-		if err := r.add(one); err != nil {
+		if err := r.add(typ, parts[from:to], kept); err != nil {
 			return err
 		}
 	}
@@ -94,17 +73,6 @@ func (r *entryReader) isApart(typ string) bool {
 	return typ == codec.TypeCall || r.d.WouldJoin(typ, r.entry.Role)
 }
 
-// endOfRun returns the index behind the parts that become one message with the
-// part at from.
-func endOfRun(parts []Part, from int) int {
-	for i := from + 1; i < len(parts); i++ {
-		if parts[i].Kind == PartResult || messageType(parts[i]) != messageType(parts[from]) {
-			return i
-		}
-	}
-	return len(parts)
-}
-
 func messageType(p Part) string {
 	switch p.Kind {
 	case PartCall:
@@ -115,69 +83,49 @@ func messageType(p Part) string {
 	return codec.TypeText
 }
 
-// read reads the parts of one message.
-func (r *entryReader) read(run []Part) (said, error) {
-	one := said{typ: messageType(run[0])}
-	switch one.typ {
+// add adds the message of a type for a run of parts.
+func (r *entryReader) add(typ string, run []Part, kept jsontext.Object) error {
+	switch typ {
 	case codec.TypeCall:
-		one.calls = make([]codec.Call, 0, len(run))
-		for _, p := range run {
-			plain := Part{Kind: PartCall, ID: p.ID, Name: p.Name, Input: p.Input}
-			one.calls = append(one.calls, codec.Call{ID: p.ID, Name: p.Name, Input: codec.ValueOrNil(p.Input), Kept: r.keep(p, plain)})
+		calls := make([]codec.Call, len(run))
+		for i, p := range run {
+			calls[i] = codec.Call{ID: p.ID, Name: p.Name, Input: codec.ValueOrNil(p.Input), Kept: r.keep(p, p)}
 		}
+		return r.d.AddCalls(r.entry.Role, calls, kept)
 	case codec.TypeResult:
-		return r.readResult(one, run[0])
-	case codec.TypeText:
-		if p := run[0]; len(run) == 1 && p.Kind == PartText && p.JSON == "" && p.Extra.IsEmpty() {
-			one.content = jsontext.AppendQuote(nil, p.Text)
-			return one, nil
-		}
-		var err error
-		one.content, err = r.readParts(run)
-		return one, err
+		return r.addResult(run[0], kept)
 	}
-	return one, nil
+	if p := run[0]; len(run) == 1 && p.Kind == PartText && p.JSON == "" && p.Extra.IsEmpty() {
+		return r.d.AddText(r.entry.Role, jsontext.AppendQuote(nil, p.Text), kept)
+	}
+	content, err := r.readParts(run)
+	if err != nil {
+		return err
+	}
+	return r.d.AddText(r.entry.Role, content, kept)
 }
 
-// readResult reads the part of a result.
-func (r *entryReader) readResult(one said, p Part) (said, error) {
-	plain := Part{Kind: PartResult, ID: p.ID, Name: p.Name, Content: p.Content, IsError: p.IsError}
-	if plain.Name == "" {
-		plain.Name = r.callName(p.ID)
-	}
-	one.content = codec.ValueOrNil(p.Content)
+// addResult adds the message of a result.
+func (r *entryReader) addResult(p Part, kept jsontext.Object) (err error) {
+	result := codec.Result{ID: p.ID, Name: p.Name, Content: codec.ValueOrNil(p.Content)}
 	if p.Parts != nil {
-		var err error
-		if one.content, err = r.readParts(p.Parts); err != nil {
-			return one, err
+		if result.Content, err = r.readParts(p.Parts); err != nil {
+			return err
 		}
-	} else if jsontext.Kind(one.content) == "array" {
-		one.kept = one.kept.With("data", []byte("true"))
+	} else if jsontext.Kind(result.Content) == "array" {
+		kept = kept.With("data", []byte("true"))
 	}
-	if kept := r.keep(p, plain); kept != nil {
-		one.kept = one.kept.With("part", kept.JSON())
+	if of := r.keep(p, p); of != nil {
+		kept = kept.With("part", of.JSON())
 	}
 	if r.entry.Role != RoleTool {
-		one.kept = one.kept.WithString("role", r.entry.Role)
+		kept = kept.WithString("role", r.entry.Role)
 	}
-	one.result = plain
-	return one, nil
-}
-
-// callName returns the name of the latest call that has the id.
-func (r *entryReader) callName(id string) string {
-	for ; r.named < len(r.before); r.named++ {
-		if p := &r.before[r.named]; p.Kind == PartCall {
-			if r.names == nil {
-				r.names = map[string]string{}
-			}
-			r.names[p.ID] = p.Name
-		}
+	if p.IsError {
+		result.IsError = []byte("true")
 	}
-	if name, ok := r.names[id]; ok {
-		return name
-	}
-	return r.d.CallName(id)
+	result.Kept = kept
+	return r.d.AddResult(result)
 }
 
 // readParts returns the content of a message with parts.
@@ -299,19 +247,4 @@ func withInput(p Part) Part {
 		p.Input = "{}"
 	}
 	return p
-}
-
-// add adds the message.
-func (r *entryReader) add(one *said) error {
-	switch one.typ {
-	case codec.TypeCall:
-		return r.d.AddCalls(r.entry.Role, one.calls, one.kept)
-	case codec.TypeResult:
-		result := codec.Result{ID: one.result.ID, Name: one.result.Name, Content: one.content, Kept: one.kept}
-		if one.result.IsError {
-			result.IsError = []byte("true")
-		}
-		return r.d.AddResult(result)
-	}
-	return r.d.AddText(r.entry.Role, one.content, one.kept)
 }

@@ -16,10 +16,8 @@ type entryWriter struct {
 	oneResult bool     // whether each result is an entry
 	fileNames bool     // whether the name of a file is written
 
-	emit   func(e *writtenEntry) // is given each entry, for the duration of the call
-	entry  writtenEntry
-	open   bool          // whether more messages may join the entry
-	before state.Message // the last message of it
+	entries []writtenEntry
+	before  state.Message // the last message of the last entry, nil if no other may join it
 }
 
 // writtenEntry is an entry that was made of messages.
@@ -29,20 +27,12 @@ type writtenEntry struct {
 	from []int           // the messages
 }
 
-// write emits the entries of messages. Their parts have what the codec restores.
-func (w *entryWriter) write(msgs []state.Message) {
+// write returns the entries of messages. Their parts have what the codec restores.
+func (w *entryWriter) write(msgs []state.Message) []writtenEntry {
 	for i, m := range msgs {
 		w.add(i, m)
 	}
-	w.end()
-}
-
-// end emits the open entry.
-func (w *entryWriter) end() {
-	if w.open {
-		w.open = false
-		w.emit(&w.entry)
-	}
+	return w.entries
 }
 
 // omit reports the messages of an entry that the codec cannot express.
@@ -50,13 +40,6 @@ func (w *writtenEntry) omit(e *codec.Encoder) {
 	for _, i := range w.from {
 		e.Omit(i, "message of role "+w.Role)
 	}
-}
-
-// begin begins an entry.
-func (w *entryWriter) begin(i int, e Entry, kept jsontext.Object) {
-	w.end()
-	w.entry = writtenEntry{Entry: e, kept: kept, from: append(w.entry.from[:0], i)}
-	w.open = true
 }
 
 func (w *entryWriter) add(i int, m state.Message) {
@@ -67,8 +50,8 @@ func (w *entryWriter) add(i int, m state.Message) {
 			if string(item) == "{}" {
 				item = nil
 			}
-			w.begin(i, Entry{Role: m.Role(), Extra: Extra{json: state.JSON(item)}}, nil)
-			w.end()
+			e := Entry{Role: m.Role(), Extra: Extra{json: state.JSON(item)}}
+			w.entries, w.before = append(w.entries, writtenEntry{Entry: e, from: []int{i}}), nil
 		}
 	case state.TextMessage:
 		if parts := w.textParts(i, m, own); len(parts) > 0 {
@@ -99,15 +82,16 @@ func (w *entryWriter) add(i int, m state.Message) {
 	}
 }
 
-// join adds the parts of a message to the open entry, or to a new one.
+// join adds the parts of a message to the last entry, or to a new one.
 func (w *entryWriter) join(i int, m state.Message, role string, kept jsontext.Object, parts []Part) {
-	if !w.open || w.entry.Role != role || !w.isJoined(w.before, m) {
-		w.begin(i, Entry{Role: role, Parts: parts}, kept)
-	} else {
-		w.entry.from, w.entry.Parts = append(w.entry.from, i), append(w.entry.Parts, parts...)
+	last := len(w.entries) - 1
+	if w.before == nil || w.entries[last].Role != role || !w.isJoined(w.before, m) {
+		last++
+		w.entries = append(w.entries, writtenEntry{Entry: Entry{Role: role}, kept: kept})
 	}
-	w.before = m
-	w.setMembers(i, m, &w.entry)
+	e := &w.entries[last]
+	e.from, e.Parts, w.before = append(e.from, i), append(e.Parts, parts...), m
+	w.setMembers(i, m, e)
 }
 
 // setMembers sets what an entry says besides its parts.

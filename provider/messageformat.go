@@ -151,23 +151,18 @@ func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error
 	})
 	w := entryWriter{keeper: f.codec.Carries, Encoder: e, members: members, oneResult: f.codec.OneResult, fileNames: f.codec.FileNames}
 	made := make([]M, 0, len(msgs))
-	var failed error
-	w.emit = func(written *writtenEntry) {
+	for _, written := range w.write(msgs) {
 		if len(written.Parts) > 0 {
 			written.Extra.json = state.JSON(written.kept.Object("entry").Get(keptExtra))
 		}
 		own, err := f.encode(written.Entry)
 		switch {
-		case failed != nil:
 		case err != nil:
-			failed = f.wrapError(written.from[0], err)
+			return nil, nil, f.wrapError(written.from[0], err)
 		case len(own) == 0:
 			written.omit(e)
 		}
 		made = append(made, own...)
-	}
-	if w.write(msgs); failed != nil {
-		return nil, nil, failed
 	}
 	return made, left.sorted(), nil
 }
