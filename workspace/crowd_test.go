@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,4 +213,132 @@ func TestNextRunWaitsForASlotOfACrowdedManager(t *testing.T) {
 		require.Equal(t, []string{"bob 0", "bob 1", "ann", "bob 2"}, events)
 		require.NoError(t, m.Close())
 	})
+}
+
+// A process holds Options.Runs runs at most. The others wait in the store, and
+// all messages are handled.
+func TestManyUsersAtOnce(t *testing.T) {
+	const limit, users = 8, 1000
+	for name, send := range map[string]func(context.Context, *workspace.Manager, string) error{
+		"Submit": func(ctx context.Context, m *workspace.Manager, user string) error {
+			out, err := m.Submit(ctx, user, text("1"))
+			if err == nil && out.Status != workspace.StatusStarted && out.Status != workspace.StatusQueued {
+				err = errors.New(string(out.Status))
+			}
+			return err
+		},
+		"Handle": func(ctx context.Context, m *workspace.Manager, user string) error {
+			out, err := m.Handle(ctx, user, text("1"))
+			if err == nil && out.Status != workspace.StatusDone {
+				err = errors.New(string(out.Status))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				var running, most, handled atomic.Int64
+				m := open(t, db, workspace.Options{TTL: ttl, Runs: limit, Run: func(context.Context, *workspace.Run) error {
+					n := running.Add(1)
+					defer running.Add(-1)
+					for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+					}
+					time.Sleep(ttl / 30)
+					handled.Add(1)
+					return nil
+				}})
+				began := time.Now()
+				var wg sync.WaitGroup
+				for i := range users {
+					wg.Go(func() { require.NoError(t, send(t.Context(), m, fmt.Sprint("user", i))) })
+				}
+				wg.Wait()
+				require.NoError(t, m.Wait(t.Context()))
+				require.EqualValues(t, users, handled.Load())
+				require.EqualValues(t, limit, most.Load())
+				require.InDelta(t, users/limit, (time.Since(began) / (ttl / 30)), 2, "no slot is idle")
+			})
+		})
+	}
+}
+
+// A run whose holder has died blocks its user no longer than 1.5 TTL, even if
+// all messages that arrive are refused or are duplicates.
+func TestRefusedMessagesFindDeadHolder(t *testing.T) {
+	for name, send := range map[string]func(m *workspace.Manager) (workspace.Outcome, error){
+		"rejected": func(m *workspace.Manager) (workspace.Outcome, error) {
+			return m.Handle(context.Background(), "ann", whenBusy(workspace.BusyReject, text("2")))
+		},
+		"duplicate": func(m *workspace.Manager) (workspace.Outcome, error) {
+			return m.Handle(context.Background(), "ann", text("1"))
+		},
+		"queue is full": func(m *workspace.Manager) (workspace.Outcome, error) {
+			return m.Handle(context.Background(), "ann", text("3"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				process, kill := asProcess(db)
+				dying := open(t, process, workspace.Options{TTL: ttl, Queue: 1, Run: func(ctx context.Context, _ *workspace.Run) error {
+					<-ctx.Done()
+					return ctx.Err()
+				}})
+				for _, id := range []string{"1", "queued"} {
+					_, err := dying.Submit(t.Context(), "ann", text(id))
+					require.NoError(t, err)
+				}
+				kill()
+				m := open(t, db, workspace.Options{TTL: ttl, Queue: 1, Run: visit})
+				_, _ = send(m)
+				time.Sleep(2 * ttl)
+				require.Equal(t, 2, visits.Or(view(t, m, "ann").State(), 0))
+			})
+		})
+	}
+}
+
+// A run that waits for another user's message does not hold the slot that the
+// message needs.
+func TestWaitingRunLendsSlot(t *testing.T) {
+	for name, wait := range map[string]func(ctx context.Context, m *workspace.Manager) error{
+		"Handle": func(ctx context.Context, m *workspace.Manager) error {
+			_, err := m.Handle(ctx, "bob", text("2"))
+			return err
+		},
+		"Await": func(ctx context.Context, m *workspace.Manager) error {
+			_, err := m.Await(ctx, "bob", "1")
+			return err
+		},
+		"Do": func(ctx context.Context, m *workspace.Manager) error { return m.Do(ctx, "bob", visit) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				var m *workspace.Manager
+				var running, most atomic.Int32
+				m = open(t, db, workspace.Options{TTL: ttl, Runs: 1, Run: func(ctx context.Context, run *workspace.Run) error {
+					if run.Message().ID == "first" {
+						if _, err := m.Submit(ctx, "bob", text("1")); err != nil {
+							return err
+						}
+						return wait(ctx, m)
+					}
+					most.Store(max(most.Load(), running.Add(1)))
+					time.Sleep(ttl / 10)
+					running.Add(-1)
+					return nil
+				}})
+				ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
+				defer cancel()
+				out, err := m.Handle(ctx, "ann", text("first"))
+				require.NoError(t, err)
+				require.Equal(t, workspace.StatusDone, out.Status)
+				for _, user := range []string{"eve", "kim", "joe"} {
+					_, err := m.Submit(t.Context(), user, text("1"))
+					require.NoError(t, err)
+				}
+				require.NoError(t, m.Wait(t.Context()))
+				require.EqualValues(t, 1, most.Load(), "the slot is taken back")
+			})
+		})
+	}
 }

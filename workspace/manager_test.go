@@ -496,3 +496,54 @@ func TestErrorNamesTheOperation(t *testing.T) {
 	_, _, err = m.Begin(t.Context(), "ann", bad)
 	require.ErrorContains(t, err, "workspace: begin for ")
 }
+
+func TestFailure(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		broken := errors.New("broken")
+		m := open(t, db, workspace.Options{TTL: ttl, Run: func(ctx context.Context, run *workspace.Run) error {
+			if err := notes.Set(run.State(), []string{"committed"}); err != nil {
+				return err
+			}
+			call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
+			if err := state.Messages.Set(run.State(), []state.Message{call}); err != nil {
+				return err
+			}
+			if err := run.Commit(ctx); err != nil {
+				return err
+			}
+			if err := notes.Set(run.State(), []string{"not committed"}); err != nil {
+				return err
+			}
+			if run.Message().ID == "panic" {
+				panic(token.Or(run.State(), ""))
+			}
+			return broken
+		}})
+		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+			return token.Set(w.State(), "s3cret-value")
+		}))
+		out, err := m.Handle(t.Context(), "ann", text("1"))
+		require.ErrorIs(t, err, broken)
+		require.Equal(t, workspace.StatusFailed, out.Status)
+		out, err = m.Handle(t.Context(), "ann", text("panic"))
+		require.ErrorContains(t, err, "panicked")
+		require.NotContains(t, err.Error(), "s3cret")
+		require.Equal(t, workspace.StatusFailed, out.Status)
+		v := view(t, m, "ann")
+		require.Equal(t, []string{"committed", "committed"}, notes.Or(v.State(), nil))
+		msgs := state.Messages.Or(v.State(), nil)
+		require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
+		require.Empty(t, transcript.Pending(msgs))
+		require.Len(t, v.DeadLetters, 2)
+		require.Equal(t, "1", v.DeadLetters[0].Message.ID)
+		require.Equal(t, "broken", v.DeadLetters[0].Reason)
+		require.NotContains(t, v.DeadLetters[1].Reason, "s3cret")
+
+		out, err = m.Handle(t.Context(), "ann", text("1"))
+		require.ErrorIs(t, err, broken, "a dead letter that is sent again is handled again")
+		require.Equal(t, workspace.StatusFailed, out.Status)
+		v = view(t, m, "ann")
+		require.Len(t, v.DeadLetters, 2)
+		require.Equal(t, "1", v.DeadLetters[1].Message.ID)
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,4 +284,69 @@ func TestOperatorInvalid(t *testing.T) {
 	require.ErrorIs(t, m.Delete(ctx, "ann"), workspace.ErrClosed)
 	_, err := m.Expire(ctx, 0)
 	require.ErrorIs(t, err, workspace.ErrClosed)
+}
+
+// A dead letter that is retried is handled at once.
+func TestRetry(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		var fine atomic.Bool
+		calls := &whichRun{}
+		m := open(t, db, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+			calls.Called(run)
+			if !fine.Load() {
+				return errors.New("model is down")
+			}
+			return visits.Set(run.State(), 1)
+		}})
+		out, err := m.Handle(t.Context(), "ann", text("1"))
+		require.Error(t, err)
+		require.Equal(t, workspace.StatusFailed, out.Status)
+		require.Len(t, view(t, m, "ann").DeadLetters, 1)
+
+		fine.Store(true)
+		began := time.Now()
+		require.NoError(t, m.Retry(t.Context(), "ann", "1"))
+		require.NoError(t, m.Wait(t.Context()))
+		requireSoon(t, ttl, began)
+		v := view(t, m, "ann")
+		require.Empty(t, v.DeadLetters)
+		require.Nil(t, v.Run)
+		require.Equal(t, 1, visits.Or(v.State(), 0))
+		require.Equal(t, []string{"1 attempt 0", "1 attempt 0"}, calls.Calls)
+		require.Equal(t, []string{"text of 1"}, conversation(t, v))
+
+		require.ErrorIs(t, m.Retry(t.Context(), "ann", "1"), workspace.ErrNotFound, "it is done")
+		require.ErrorIs(t, m.Retry(t.Context(), "bob", "1"), workspace.ErrNotFound)
+		require.NotContains(t, users(t, m), "bob")
+	})
+}
+
+// Every Manager that has seen lost writes refuses the workspace until an operator
+// accepts it.
+func TestAccept(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		set := func(m *workspace.Manager) error {
+			return m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
+		}
+		m, other, fresh := open(t, db, workspace.Options{}), open(t, db, workspace.Options{}), open(t, db, workspace.Options{})
+		require.NoError(t, set(m))
+		older := entries(t, db)
+		require.NoError(t, set(m))
+		require.NoError(t, set(other))
+		write(t, db, older)
+		for _, m := range []*workspace.Manager{m, other} {
+			require.ErrorIs(t, set(m), workspace.ErrRolledBack)
+		}
+		require.NoError(t, fresh.Accept(t.Context(), "ann"), "an operator's program, which has seen nothing")
+		for _, m := range []*workspace.Manager{m, other, fresh} {
+			require.NoError(t, set(m))
+		}
+		require.Equal(t, 4, visits.Or(view(t, m, "ann").State(), 0))
+		require.ErrorIs(t, m.Accept(t.Context(), "nobody"), workspace.ErrNotFound)
+		require.Equal(t, []string{"ann"}, users(t, m))
+
+		require.NoError(t, m.Delete(t.Context(), "ann"))
+		require.NoError(t, m.Accept(t.Context(), "ann"))
+		require.Empty(t, users(t, m), "a deleted workspace stays deleted")
+	})
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -618,106 +616,4 @@ func TestSuspendedRunApplies(t *testing.T) {
 	require.Equal(t, 1, sharedCount.Or(sharedOf(t, m).State(), 0))
 	_, err := m.Verify(t.Context(), workspace.Shared("ann"))
 	require.NoError(t, err)
-}
-
-// Eight threads of a user, whose processes die at any write, lose nothing and
-// apply nothing twice.
-func TestThreadsOfAUserInDyingProcesses(t *testing.T) {
-	const threads, messages = 8, 12
-	db := store.NewMemory()
-	ctx := t.Context()
-	work := func(_ context.Context, run *workspace.Run) error {
-		s, id := run.State(), run.UserID()+"-"+run.Message().ID
-		for i := range 2 {
-			tag := fmt.Sprint(id, i)
-			if slices.Contains(sharedTags.Or(s, nil), tag) { // committed by a process that has died
-				continue
-			}
-			if err := errors.Join(sharedCount.Set(s, 1), sharedTags.Set(s, []string{tag}), sharedTotal.Update(s, increment)); err != nil {
-				return err
-			}
-			if i == 0 {
-				if err := run.Commit(ctx); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	}
-	var mu sync.Mutex
-	dying := 0
-	openOne := func() *workspace.Manager {
-		mu.Lock()
-		dying++
-		f := &failing{Store: db, after: 8 + 5*dying%17}
-		mu.Unlock()
-		m, err := workspace.Open(ctx, f, &workspace.Options{
-			Schema: sharedFields, Run: work, TTL: 60 * time.Millisecond, StoreTimeout: 300 * time.Millisecond, Attempts: 1000,
-		})
-		require.NoError(t, err)
-		return m
-	}
-	var wg sync.WaitGroup
-	for i := range threads {
-		wg.Go(func() {
-			m := openOne()
-			defer func() { _ = m.Close() }()
-			for n := range messages {
-				for {
-					short, cancel := context.WithTimeout(ctx, 2*time.Second)
-					_, err := m.Handle(short, workspace.Thread("ann", fmt.Sprint(i)), hello(fmt.Sprint(n)))
-					if err == nil { // it may be one that is under way
-						_, err = m.Await(short, workspace.Thread("ann", fmt.Sprint(i)), fmt.Sprint(n))
-					}
-					cancel()
-					if err == nil {
-						break
-					}
-					_ = m.Close()
-					m = openOne()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	m := open(t, db, workspace.Options{Schema: sharedFields})
-	s := sharedOf(t, m).State()
-	tags := slices.Sorted(slices.Values(sharedTags.Or(s, nil)))
-	require.Len(t, tags, 2*threads*messages)
-	require.Equal(t, 2*threads*messages, sharedCount.Or(s, 0))
-	require.Equal(t, 2*threads*messages, sharedTotal.Or(s, 0))
-	require.Greater(t, dying, threads, "processes have died")
-}
-
-// failing is a store that is lost after some batches: the last of them may have
-// been made.
-type failing struct {
-	store.Store
-	mu    sync.Mutex
-	after int
-}
-
-func (f *failing) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	f.mu.Lock()
-	f.after--
-	n := f.after
-	f.mu.Unlock()
-	if n < 0 {
-		return nil, errors.New("lost")
-	}
-	revs, err := f.Store.Batch(ctx, writes)
-	if n == 0 {
-		return nil, fmt.Errorf("lost: %w", store.ErrUnknownOutcome)
-	}
-	return revs, err
-}
-
-func (f *failing) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	f.mu.Lock()
-	n := f.after
-	f.mu.Unlock()
-	if n <= 0 {
-		return nil, errors.New("lost")
-	}
-	return f.Store.Get(ctx, keys...)
 }

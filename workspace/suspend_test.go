@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -246,4 +247,103 @@ func TestWindowKeepsSuspendedCalls(t *testing.T) {
 	require.Len(t, first.ToolCalls, 1)
 	finish(t, run)
 	require.Equal(t, 2, view(t, m, "ann").State().History().Len())
+}
+
+// However a later run ends, a suspended call stays open, and so does a call that
+// an earlier run has left open. The calls of the run itself are answered.
+func TestSuspendedCallsStayOpen(t *testing.T) {
+	for name, end := range map[string]func(t testing.TB, m *workspace.Manager, run *workspace.Run){
+		"failure": func(t testing.TB, _ *workspace.Manager, run *workspace.Run) {
+			_, err := run.Fail(t.Context(), errors.New("the model does not answer"))
+			require.NoError(t, err)
+		},
+		"interrupt": func(t testing.TB, m *workspace.Manager, _ *workspace.Run) {
+			finish(t, begin(t, m, whenBusy(workspace.BusyInterrupt, text("i"))))
+		},
+		"cancellation": func(t testing.TB, m *workspace.Manager, run *workspace.Run) {
+			require.NoError(t, m.Cancel(t.Context(), "ann", run.ID(), "because"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				m := suspended(t, db, workspace.Options{TTL: ttl})
+				run := begin(t, m, text("b"))
+				ask(t, run, "2")
+				finish(t, run) // leaves 2 open without suspending it
+				run = begin(t, m, text("c"))
+				require.Equal(t, "1", ids(run.Suspended()))
+				ask(t, run, "3")
+				require.NoError(t, run.Commit(t.Context()))
+				end(t, m, run)
+				v := view(t, m, "ann")
+				require.Equal(t, "a c1 b c2 c c3 e3", strings.TrimSuffix(dialog(&v.Workspace), " i"))
+				require.Equal(t, "1", ids(v.Suspended()))
+				require.Equal(t, state.JSON(`{"amount":500}`), v.Suspended()[0].Input)
+
+				run = begin(t, m, answers("d", "1"))
+				require.Equal(t, "a c1 r1 b c2 c c3 e3", strings.TrimSuffix(dialog(&run.Workspace), " i"))
+				require.Empty(t, run.Suspended())
+				finish(t, run)
+			})
+		})
+	}
+}
+
+// A run that is taken over finds its open calls again, unless it begins anew.
+func TestPendingOfARunThatIsTakenOver(t *testing.T) {
+	for _, row := range []struct {
+		how  workspace.Takeover
+		want string
+	}{
+		{workspace.TakeoverResume, "a c1 b c2 c3"},
+		{workspace.TakeoverRestart, "a c1 b"},
+	} {
+		t.Run(fmt.Sprint(row.how), func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				process, kill := asProcess(db)
+				m := suspended(t, process, workspace.Options{TTL: ttl})
+				run := begin(t, m, text("b"))
+				ask(t, run, "2", "3")
+				require.NoError(t, run.Suspend("3"))
+				require.NoError(t, run.Commit(t.Context()))
+				id := run.ID()
+				kill()
+				require.NoError(t, m.Close())
+
+				var got string
+				second := open(t, db, workspace.Options{TTL: ttl, Takeover: row.how, Run: func(_ context.Context, run *workspace.Run) error {
+					require.Equal(t, id, run.ID())
+					got = dialog(&run.Workspace)
+					return nil
+				}})
+				require.NoError(t, settle(t.Context(), second))
+				require.Equal(t, row.want, got)
+				want := "1 3"
+				if row.how == workspace.TakeoverRestart {
+					want = "1"
+				}
+				require.Equal(t, want, ids(view(t, second, "ann").Suspended()))
+			})
+		})
+	}
+}
+
+// When no attempts are left, nobody makes the calls any more.
+func TestPendingOfARunWithoutAttempts(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		process, kill := asProcess(db)
+		crashed := open(t, process, workspace.Options{TTL: ttl})
+		run := begin(t, crashed, text("a"))
+		ask(t, run, "1", "2")
+		require.NoError(t, run.Suspend("1"))
+		require.NoError(t, run.Commit(t.Context()))
+		kill()
+		require.NoError(t, crashed.Close())
+		m := open(t, db, workspace.Options{TTL: ttl, Attempts: 1, Run: func(context.Context, *workspace.Run) error { return nil }})
+		require.NoError(t, settle(t.Context(), m))
+		v := view(t, m, "ann")
+		require.Equal(t, "a c1 c2 e2", dialog(&v.Workspace))
+		require.Equal(t, "1", ids(v.Suspended()))
+		require.Len(t, v.DeadLetters, 1)
+	})
 }

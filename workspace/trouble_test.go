@@ -10,8 +10,8 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// The tests of ordinary trouble run on every store. They and the tests of this
-// package share what follows.
+// The trouble whose outcome a store decides is tested on every store. These tests
+// and those of this package share what follows.
 func TestTrouble(t *testing.T) {
 	workspacetest.Virtual(t, func(testing.TB) store.Store { return store.NewMemory() })
 }
@@ -20,11 +20,15 @@ func TestTrouble(t *testing.T) {
 // TTL.
 func onStore(t *testing.T, test func(t *testing.T, db store.Store, ttl time.Duration)) {
 	t.Helper()
+	defer workspacetest.Watch(t)()
 	synctest.Test(t, func(t *testing.T) { test(t, store.NewMemory(), 30*time.Second) })
 }
 
 // plain is a store that reports no changes.
 type plain = fakestore.Bare
+
+// whichRun notes the calls of Options.Run.
+type whichRun = workspacetest.WhichRun
 
 var (
 	notes   = workspacetest.Notes
@@ -45,7 +49,12 @@ var (
 	write        = workspacetest.Restore
 	settle       = workspacetest.Settle
 
-	inTTLs      = workspacetest.InTTLs
+	inTTLs        = workspacetest.InTTLs
+	requireAbout  = workspacetest.RequireAbout
+	requireWithin = workspacetest.RequireWithin
+	requireSoon   = workspacetest.RequireSoon
+	waitUntil     = workspacetest.WaitUntil
+
 	withFaults  = workspacetest.WithFaults
 	withOutages = workspacetest.WithOutages
 	asProcess   = workspacetest.AsProcess

@@ -42,8 +42,8 @@ func (s *suite) Expiry(t *testing.T) {
 		m := Open(t, db, opts)
 		until := View(t, m, "ann").Suspended()[0].Until
 		require.Equal(t, "1", IDs(View(t, m, "ann").Suspended()))
-		waitUntil(t, ttl, func() bool { return len(View(t, m, "ann").Suspended()) == 0 })
-		requireWithin(t, until, ttl+ttl/4, "expired")
+		WaitUntil(t, ttl, func() bool { return len(View(t, m, "ann").Suspended()) == 0 })
+		RequireWithin(t, until, ttl+ttl/4, "expired")
 		require.NoError(t, m.Wait(t.Context()))
 		require.Equal(t, "1 c1 e1 re The call was not made: nobody has decided about it in time.", Dialog(&View(t, m, "ann").Workspace))
 		for key := range Entries(t, db) {

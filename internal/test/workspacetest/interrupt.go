@@ -2,8 +2,6 @@ package workspacetest
 
 import (
 	"context"
-	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,41 +10,6 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
-
-// In one process, the run that interrupts waits until the function of the other
-// has returned, but not longer than the TTL.
-func (s *suite) InterruptWaitsForTheFunction(t *testing.T) {
-	for _, test := range []struct{ cleanup, want float64 }{{0, 0}, {0.5, 0.5}, {10, 1}} { // in TTLs
-		t.Run(fmt.Sprint(test.cleanup), func(t *testing.T) {
-			s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-				cleanup, want := InTTLs(test.cleanup, ttl), InTTLs(test.want, ttl)
-				var running atomic.Int32
-				m := Open(t, db, workspace.Options{TTL: ttl, Run: func(ctx context.Context, run *workspace.Run) error {
-					n := running.Add(1)
-					defer running.Add(-1)
-					if run.Message().ID == "1" {
-						<-ctx.Done()
-						require.ErrorIs(t, context.Cause(ctx), workspace.ErrInterrupted)
-						time.Sleep(cleanup)
-						return ctx.Err()
-					}
-					require.Equal(t, cleanup > ttl, n > 1)
-					return nil
-				}})
-				_, err := m.Submit(t.Context(), "ann", Text("1"))
-				require.NoError(t, err)
-				time.Sleep(ttl / 10)
-				began := time.Now()
-				out, err := m.Handle(t.Context(), "ann", WhenBusy(workspace.BusyInterrupt, Text("2")))
-				require.NoError(t, err)
-				require.Equal(t, workspace.StatusDone, out.Status)
-				requireAbout(t, ttl, want, time.Since(began))
-				require.NoError(t, m.Wait(t.Context()))
-				waitUntil(t, ttl, func() bool { return running.Load() == 0 })
-			})
-		})
-	}
-}
 
 // A store that reports changes tells the holder of a run at once that another
 // process has ended the run. Otherwise the next heartbeat does.
@@ -88,10 +51,10 @@ func (s *suite) InterruptElsewhere(t *testing.T) {
 						want = 1.0 / 3
 					}
 					if s.real && want > 0 { // heartbeats drift: the next one may come early
-						requireWithin(t, began, InTTLs(want, ttl)+ttl/4)
+						RequireWithin(t, began, InTTLs(want, ttl)+ttl/4)
 						return
 					}
-					requireAbout(t, ttl, InTTLs(want, ttl), time.Since(began))
+					RequireAbout(t, ttl, InTTLs(want, ttl), time.Since(began))
 				})
 			})
 		}

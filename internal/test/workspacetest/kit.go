@@ -2,7 +2,9 @@ package workspacetest
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,4 +102,36 @@ func Restore(t testing.TB, db store.Store, values map[string]string) {
 		_, err := store.Put(t.Context(), db, key, []byte(value), store.Always)
 		require.NoError(t, err)
 	}
+}
+
+// Users returns the users of a Manager.
+func Users(t testing.TB, m *workspace.Manager) []string {
+	t.Helper()
+	var list []string
+	for user, err := range m.List(t.Context()) {
+		require.NoError(t, err)
+		list = append(list, user)
+	}
+	return list
+}
+
+// WhichRun notes the calls of Options.Run.
+type WhichRun struct {
+	mu       sync.Mutex
+	Calls    []string // message, attempt
+	Complete []string // messages for which OnRunComplete was called
+}
+
+func (w *WhichRun) Called(run *workspace.Run) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Calls = append(w.Calls, fmt.Sprint(run.Message().ID, " attempt ", run.Attempt()))
+}
+
+func (w *WhichRun) Hooks() workspace.Hooks {
+	return workspace.Hooks{OnRunComplete: func(_ context.Context, run *workspace.Run, _ error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.Complete = append(w.Complete, run.Message().ID)
+	}}
 }

@@ -95,5 +95,5 @@ func liveText(t testing.TB, db store.Store, ttl time.Duration, live bool) {
 	}
 	t.Logf("at most %s behind", latest.Round(time.Millisecond))
 	require.Equal(t, pieces*len(piece), length)
-	requireAbout(t, ttl, time.Second, max(latest, time.Second), "behind")
+	RequireAbout(t, ttl, time.Second, max(latest, time.Second), "behind")
 }

@@ -2,7 +2,6 @@ package workspacetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -16,57 +15,6 @@ import (
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
-
-func (s *suite) Failure(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-		broken := errors.New("broken")
-		m := Open(t, db, workspace.Options{TTL: ttl, Run: func(ctx context.Context, run *workspace.Run) error {
-			if err := Notes.Set(run.State(), []string{"committed"}); err != nil {
-				return err
-			}
-			call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
-			if err := state.Messages.Set(run.State(), []state.Message{call}); err != nil {
-				return err
-			}
-			if err := run.Commit(ctx); err != nil {
-				return err
-			}
-			if err := Notes.Set(run.State(), []string{"not committed"}); err != nil {
-				return err
-			}
-			if run.Message().ID == "panic" {
-				panic(Token.Or(run.State(), ""))
-			}
-			return broken
-		}})
-		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
-			return Token.Set(w.State(), "s3cret-value")
-		}))
-		out, err := m.Handle(t.Context(), "ann", Text("1"))
-		require.ErrorIs(t, err, broken)
-		require.Equal(t, workspace.StatusFailed, out.Status)
-		out, err = m.Handle(t.Context(), "ann", Text("panic"))
-		require.ErrorContains(t, err, "panicked")
-		require.NotContains(t, err.Error(), "s3cret")
-		require.Equal(t, workspace.StatusFailed, out.Status)
-		v := View(t, m, "ann")
-		require.Equal(t, []string{"committed", "committed"}, Notes.Or(v.State(), nil))
-		msgs := state.Messages.Or(v.State(), nil)
-		require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
-		require.Empty(t, transcript.Pending(msgs))
-		require.Len(t, v.DeadLetters, 2)
-		require.Equal(t, "1", v.DeadLetters[0].Message.ID)
-		require.Equal(t, "broken", v.DeadLetters[0].Reason)
-		require.NotContains(t, v.DeadLetters[1].Reason, "s3cret")
-
-		out, err = m.Handle(t.Context(), "ann", Text("1"))
-		require.ErrorIs(t, err, broken, "a dead letter that is sent again is handled again")
-		require.Equal(t, workspace.StatusFailed, out.Status)
-		v = View(t, m, "ann")
-		require.Len(t, v.DeadLetters, 2)
-		require.Equal(t, "1", v.DeadLetters[1].Message.ID)
-	})
-}
 
 func (s *suite) Takeover(t *testing.T) {
 	for name, how := range map[string]workspace.Takeover{"resume": workspace.TakeoverResume, "restart": workspace.TakeoverRestart} {
@@ -104,7 +52,7 @@ func (s *suite) Takeover(t *testing.T) {
 				}})
 				began := time.Now()
 				require.NoError(t, Settle(t.Context(), m))
-				requireAbout(t, ttl, 3*ttl/2, time.Since(began))
+				RequireAbout(t, ttl, 3*ttl/2, time.Since(began))
 				require.NoError(t, m.Wait(t.Context()))
 				if how == workspace.TakeoverResume {
 					require.Equal(t, []string{"1[first] 2", "2[first again] 3"}, seen)
@@ -143,45 +91,5 @@ func (s *suite) ObserversAtOnce(t *testing.T) {
 		v := View(t, m, "ann")
 		require.Nil(t, v.Run)
 		require.Equal(t, 1, Visits.Or(v.State(), 0))
-	})
-}
-
-// A message whose holders all die becomes a dead letter, and the messages
-// behind it are handled.
-func (s *suite) Dead(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-		first, killFirst := AsProcess(db)
-		m := Open(t, first, workspace.Options{TTL: ttl})
-		_, _, err := m.Begin(t.Context(), "ann", Text("poison"))
-		require.NoError(t, err)
-		_, _, err = m.Begin(t.Context(), "ann", Text("2"))
-		require.NoError(t, err)
-		killFirst()
-		require.NoError(t, m.Close())
-		var handled []string
-		for range 3 {
-			var dying *workspace.Manager
-			process, kill := AsProcess(db)
-			dying, err = workspace.Open(t.Context(), process, &workspace.Options{
-				Schema: Schema, TTL: ttl,
-				Run: func(ctx context.Context, run *workspace.Run) error {
-					if run.Message().ID != "poison" {
-						handled = append(handled, run.Message().ID)
-						return nil
-					}
-					kill()
-					<-ctx.Done() // its lease is not renewed
-					return ctx.Err()
-				},
-			})
-			require.NoError(t, err)
-			_ = Settle(t.Context(), dying)
-			require.NoError(t, dying.Close())
-			kill()
-		}
-		require.Equal(t, []string{"2"}, handled)
-		v := View(t, Open(t, db, workspace.Options{TTL: ttl}), "ann")
-		require.Len(t, v.DeadLetters, 1)
-		require.Equal(t, "text of poison", v.DeadLetters[0].Message.Content.(state.TextMessage).Text())
 	})
 }

@@ -115,7 +115,7 @@ func (p *stormSlot) set(m *workspace.Manager, life *stormProcess) {
 
 // VirtualStorm runs a storm in virtual time. The store must need no time.
 func VirtualStorm(t *testing.T, s Storm, fresh func(t testing.TB) store.Store) {
-	defer watch(t)()
+	defer Watch(t)()
 	synctest.Test(t, func(t *testing.T) { s.run(t, fresh(t)) })
 }
 

@@ -1,4 +1,4 @@
-package workspacetest
+package workspace_test
 
 import (
 	"context"
@@ -18,18 +18,18 @@ import (
 var errOverloaded = errors.New("model is overloaded")
 
 // A run that asks for another attempt keeps its lease and its committed changes.
-func (s *suite) RetryAfter(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+func TestRetryAfter(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		var ids []string
 		var seen [][]string
 		var first *workspace.Run
 		var starts, completes int
-		m := Open(t, db, workspace.Options{
+		m := open(t, db, workspace.Options{
 			TTL: ttl,
 			Run: func(ctx context.Context, run *workspace.Run) error {
 				ids = append(ids, fmt.Sprint(run.ID(), run.Attempt()))
-				seen = append(seen, Notes.Or(run.State(), nil))
-				if err := Notes.Set(run.State(), []string{fmt.Sprint("committed ", run.Attempt())}); err != nil {
+				seen = append(seen, notes.Or(run.State(), nil))
+				if err := notes.Set(run.State(), []string{fmt.Sprint("committed ", run.Attempt())}); err != nil {
 					return err
 				}
 				if err := run.Commit(ctx); err != nil {
@@ -42,7 +42,7 @@ func (s *suite) RetryAfter(t *testing.T) {
 					return nil
 				}
 				first = run
-				if err := Notes.Set(run.State(), []string{"not committed"}); err != nil {
+				if err := notes.Set(run.State(), []string{"not committed"}); err != nil {
 					return err
 				}
 				return fmt.Errorf("answer: %w", workspace.RetryAfter(errOverloaded, 5*ttl))
@@ -52,28 +52,28 @@ func (s *suite) RetryAfter(t *testing.T) {
 				OnRunComplete: func(_ context.Context, _ *workspace.Run, err error) { require.NoError(t, err); completes++ },
 			},
 		})
-		began, other := time.Now(), Open(t, db, workspace.Options{TTL: ttl, Run: fails(t)})
+		began, other := time.Now(), open(t, db, workspace.Options{TTL: ttl, Run: fails(t)})
 		done := make(chan workspace.Outcome, 1)
 		go func() {
-			out, err := m.Handle(t.Context(), "ann", Text("1"))
+			out, err := m.Handle(t.Context(), "ann", text("1"))
 			require.NoError(t, err)
 			done <- out
 		}()
 		time.Sleep(ttl / 10)
-		out, err := other.Submit(t.Context(), "bob", WhenBusy(workspace.BusyReject, Text("1")))
+		out, err := other.Submit(t.Context(), "bob", whenBusy(workspace.BusyReject, text("1")))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusStarted, out.Status)
-		out, err = other.Submit(t.Context(), "ann", WhenBusy(workspace.BusyReject, Text("2")))
+		out, err = other.Submit(t.Context(), "ann", whenBusy(workspace.BusyReject, text("2")))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusRejected, out.Status, "Busy applies meanwhile")
-		require.NoError(t, Settle(t.Context(), other))
+		require.NoError(t, settle(t.Context(), other))
 		require.Equal(t, "at last", (<-done).Reply)
 		requireAbout(t, ttl, 10*ttl, time.Since(began))
 		id := ids[0][:len(ids[0])-1]
 		require.Equal(t, []string{id + "0", id + "1", id + "2"}, ids)
 		require.Equal(t, [][]string{nil, {"committed 0"}, {"committed 0", "committed 1"}}, seen)
-		v := View(t, m, "ann")
-		require.Equal(t, []string{"committed 0", "committed 1", "committed 2"}, Notes.Or(v.State(), nil))
+		v := view(t, m, "ann")
+		require.Equal(t, []string{"committed 0", "committed 1", "committed 2"}, notes.Or(v.State(), nil))
 		require.Len(t, state.Messages.Or(v.State(), nil), 1)
 		require.Equal(t, []int{3, 1}, []int{starts, completes})
 	})
@@ -88,20 +88,20 @@ func fails(t testing.TB) func(context.Context, *workspace.Run) error {
 }
 
 // After Options.Attempts the run fails with the error.
-func (s *suite) RetryAfterAttempts(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+func TestRetryAfterAttempts(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		calls := 0
-		m := Open(t, db, workspace.Options{TTL: ttl, Attempts: 2, Run: func(context.Context, *workspace.Run) error {
+		m := open(t, db, workspace.Options{TTL: ttl, Attempts: 2, Run: func(context.Context, *workspace.Run) error {
 			calls++
 			return workspace.RetryAfter(errOverloaded, 12*ttl)
 		}})
 		began := time.Now()
-		out, err := m.Handle(t.Context(), "ann", Text("1"))
+		out, err := m.Handle(t.Context(), "ann", text("1"))
 		require.ErrorIs(t, err, errOverloaded)
 		require.Equal(t, workspace.StatusFailed, out.Status)
 		require.Equal(t, 2, calls)
 		requireAbout(t, ttl, 12*ttl, time.Since(began))
-		dead := View(t, m, "ann").DeadLetters
+		dead := view(t, m, "ann").DeadLetters
 		require.Len(t, dead, 1)
 		require.Equal(t, "model is overloaded", dead[0].Reason)
 		require.Equal(t, 2, dead[0].Attempts)
@@ -110,7 +110,7 @@ func (s *suite) RetryAfterAttempts(t *testing.T) {
 }
 
 // Whatever ends a run ends the wait for its next attempt.
-func (s *suite) EndOfTheWaitForAnAttempt(t *testing.T) {
+func TestEndOfTheWaitForAnAttempt(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(t testing.TB, m *workspace.Manager, kill func())
 		want []string // calls of the second Manager
@@ -118,7 +118,7 @@ func (s *suite) EndOfTheWaitForAnAttempt(t *testing.T) {
 	}{
 		"interrupt": {
 			end: func(t testing.TB, m *workspace.Manager, _ func()) {
-				_, err := m.Submit(t.Context(), "ann", WhenBusy(workspace.BusyInterrupt, Text("2")))
+				_, err := m.Submit(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("2")))
 				require.NoError(t, err)
 			},
 		},
@@ -137,32 +137,32 @@ func (s *suite) EndOfTheWaitForAnAttempt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				w := &whichRun{}
-				process, kill := AsProcess(db)
+				process, kill := asProcess(db)
 				var calls atomic.Int32
-				m := Open(t, process, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+				m := open(t, process, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
 					if run.Message().ID != "1" {
 						return nil
 					}
 					calls.Add(1)
 					return workspace.RetryAfter(errOverloaded, 5*ttl)
 				}})
-				_, err := m.Submit(t.Context(), "ann", Text("1"))
+				_, err := m.Submit(t.Context(), "ann", text("1"))
 				require.NoError(t, err)
 				time.Sleep(ttl / 10)
 				test.end(t, m, kill)
 				require.NoError(t, m.Wait(t.Context()))
-				other := Open(t, db, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
-					w.called(run)
+				other := open(t, db, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+					w.Called(run)
 					return nil
 				}})
 				began := time.Now()
-				require.NoError(t, Settle(t.Context(), other))
-				requireAbout(t, ttl, InTTLs(test.wait, ttl), time.Since(began))
-				require.Equal(t, test.want, w.calls)
+				require.NoError(t, settle(t.Context(), other))
+				requireAbout(t, ttl, inTTLs(test.wait, ttl), time.Since(began))
+				require.Equal(t, test.want, w.Calls)
 				require.EqualValues(t, 1, calls.Load())
-				require.Nil(t, View(t, other, "ann").Run)
+				require.Nil(t, view(t, other, "ann").Run)
 			})
 		})
 	}

@@ -1,45 +1,24 @@
-package workspacetest
+package workspace_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
-// whichRun notes the calls of Options.Run.
-type whichRun struct {
-	mu       sync.Mutex
-	calls    []string // message, attempt
-	complete []string // messages for which OnRunComplete was called
-}
-
-func (w *whichRun) called(run *workspace.Run) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.calls = append(w.calls, fmt.Sprint(run.Message().ID, " attempt ", run.Attempt()))
-}
-
-func (w *whichRun) hooks() workspace.Hooks {
-	return workspace.Hooks{OnRunComplete: func(_ context.Context, run *workspace.Run, _ error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.complete = append(w.complete, run.Message().ID)
-	}}
-}
-
 // A run that ends because a context does, and not because its handling has
 // ended, is continued at once. No attempt is counted, and it is not complete.
-func (s *suite) ReleasedRun(t *testing.T) {
+func TestReleasedRun(t *testing.T) {
 	for name, end := range map[string]func(m *workspace.Manager, endHandle, endOpen func()){
 		"the context of Handle ends": func(_ *workspace.Manager, endHandle, _ func()) { endHandle() },
 		"the context of Open ends":   func(_ *workspace.Manager, _, endOpen func()) { endOpen() },
@@ -52,15 +31,15 @@ func (s *suite) ReleasedRun(t *testing.T) {
 	} {
 		for how, send := range map[string]func(ctx context.Context, m *workspace.Manager, ttl time.Duration) error{
 			"Handle": func(ctx context.Context, m *workspace.Manager, _ time.Duration) error {
-				_, err := m.Handle(ctx, "ann", Text("1"))
+				_, err := m.Handle(ctx, "ann", text("1"))
 				return err
 			},
 			"Begin": func(ctx context.Context, m *workspace.Manager, ttl time.Duration) error {
-				run, _, err := m.Begin(ctx, "ann", Text("1"))
+				run, _, err := m.Begin(ctx, "ann", text("1"))
 				if err != nil {
 					return err
 				}
-				if err := Notes.Set(run.State(), []string{"committed"}); err != nil {
+				if err := notes.Set(run.State(), []string{"committed"}); err != nil {
 					return err
 				}
 				if err := run.Commit(ctx); err != nil {
@@ -75,17 +54,17 @@ func (s *suite) ReleasedRun(t *testing.T) {
 			},
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
-				s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+				onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 					first, second := &whichRun{}, &whichRun{}
 					var functions atomic.Int32
 					answer := func(ctx context.Context, w *whichRun, run *workspace.Run) error {
 						require.EqualValues(t, 1, functions.Add(1))
 						defer functions.Add(-1)
-						w.called(run)
-						if len(Notes.Or(run.State(), nil)) > 0 { // it continues
+						w.Called(run)
+						if len(notes.Or(run.State(), nil)) > 0 { // it continues
 							return nil
 						}
-						if err := Notes.Set(run.State(), []string{"committed"}); err != nil {
+						if err := notes.Set(run.State(), []string{"committed"}); err != nil {
 							return err
 						}
 						if err := run.Commit(ctx); err != nil {
@@ -98,13 +77,13 @@ func (s *suite) ReleasedRun(t *testing.T) {
 					openCtx, endOpen := context.WithCancel(t.Context())
 					m, err := workspace.Open(openCtx, db, &workspace.Options{
 						TTL:    ttl,
-						Schema: Schema, Hooks: first.hooks(),
+						Schema: schema, Hooks: first.Hooks(),
 						Run: func(ctx context.Context, run *workspace.Run) error { return answer(ctx, first, run) },
 					})
 					require.NoError(t, err)
-					other := Open(t, db, workspace.Options{
+					other := open(t, db, workspace.Options{
 						TTL:   ttl,
-						Hooks: second.hooks(),
+						Hooks: second.Hooks(),
 						Run:   func(ctx context.Context, run *workspace.Run) error { return answer(ctx, second, run) },
 					})
 
@@ -112,24 +91,24 @@ func (s *suite) ReleasedRun(t *testing.T) {
 					sent := make(chan error, 1)
 					go func() { sent <- send(ctx, m, ttl) }()
 					time.Sleep(ttl)
-					out, err := other.Submit(t.Context(), "ann", Text("2"))
+					out, err := other.Submit(t.Context(), "ann", text("2"))
 					require.NoError(t, err)
 					require.Equal(t, workspace.StatusQueued, out.Status)
 					began := time.Now()
 					end(m, endHandle, endOpen)
 					require.Error(t, <-sent)
 
-					waitUntil(t, ttl, func() bool { return View(t, other, "ann").Run == nil })
+					waitUntil(t, ttl, func() bool { return view(t, other, "ann").Run == nil })
 					requireWithin(t, began, ttl, "it is not handled at once")
 					require.NoError(t, m.Close())
 					require.NoError(t, other.Wait(t.Context()))
-					calls := append(first.calls, second.calls...)
+					calls := append(first.Calls, second.Calls...)
 					if how == "Handle" {
 						require.Equal(t, []string{"1 attempt 0", "1 attempt 0", "2 attempt 0"}, calls)
 					} else {
 						require.Equal(t, []string{"1 attempt 0", "2 attempt 0"}, calls)
 					}
-					require.Equal(t, []string{"1", "2"}, append(first.complete, second.complete...))
+					require.Equal(t, []string{"1", "2"}, append(first.Complete, second.Complete...))
 					endHandle()
 					endOpen()
 				})
@@ -138,86 +117,35 @@ func (s *suite) ReleasedRun(t *testing.T) {
 	}
 }
 
-// Shutdown waits for runs, hands the queue over and refuses further messages.
-// Other Managers handle everything else at once.
-func (s *suite) Shutdown(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-		var mu sync.Mutex
-		var handled []string
-		answer := func(who string) func(context.Context, *workspace.Run) error {
-			return func(ctx context.Context, run *workspace.Run) error {
-				time.Sleep(ttl)
-				mu.Lock()
-				defer mu.Unlock()
-				handled = append(handled, fmt.Sprint(who, " ", run.UserID(), " ", run.Message().ID, " attempt ", run.Attempt()))
-				return ctx.Err()
-			}
-		}
-		old := Open(t, db, workspace.Options{TTL: ttl, Run: answer("old")})
-		for _, id := range []string{"1", "2"} {
-			_, err := old.Submit(t.Context(), "ann", Text(id))
-			require.NoError(t, err)
-		}
-		run, _, err := old.Begin(t.Context(), "bob", Text("1"))
-		require.NoError(t, err)
-		fresh := Open(t, db, workspace.Options{TTL: ttl, Run: answer("new")})
-		time.Sleep(ttl / 10)
-
-		began, done := time.Now(), make(chan error)
-		go func() { done <- old.Shutdown(t.Context()) }()
-		waitUntil(t, ttl, func() bool {
-			_, err := old.Submit(t.Context(), "ann", Text("2"))
-			return err != nil
-		})
-		for _, send := range []func() error{
-			func() error { _, err := old.Handle(t.Context(), "ann", Text("3")); return err },
-			func() error { _, err := old.Submit(t.Context(), "ann", Text("3")); return err },
-			func() error { _, _, err := old.Begin(t.Context(), "eve", Text("3")); return err },
-		} {
-			require.ErrorIs(t, send(), workspace.ErrClosed)
-		}
-		out, err := fresh.Submit(t.Context(), "ann", Text("3"))
-		require.NoError(t, err)
-		require.Equal(t, workspace.StatusQueued, out.Status)
-		time.Sleep(2 * ttl)
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err, "Shutdown waits for runs of Begin, too")
-		require.NoError(t, <-done)
-		require.NoError(t, fresh.Wait(t.Context()))
-		require.Equal(t, []string{"old ann 1 attempt 0", "new ann 2 attempt 0", "new ann 3 attempt 0"}, handled)
-		requireAbout(t, ttl, 3*ttl-ttl/10, time.Since(began), "nothing waits for a lease")
-	})
-}
-
 // A Manager takes a released run when it begins to look for runs, and else at once
 // when it comes across the run, whatever is asked of it.
-func (s *suite) VacantLeaseIsTakenAtOnce(t *testing.T) {
+func TestVacantLeaseIsTakenAtOnce(t *testing.T) {
 	for name, look := range map[string]func(testing.TB, *workspace.Manager){
 		"nothing": nil,
 		"Submit": func(t testing.TB, m *workspace.Manager) {
-			_, err := m.Submit(t.Context(), "ann", Text("2"))
+			_, err := m.Submit(t.Context(), "ann", text("2"))
 			require.NoError(t, err)
 		},
 		"a message that is rejected": func(t testing.TB, m *workspace.Manager) {
-			out, err := m.Submit(t.Context(), "ann", WhenBusy(workspace.BusyReject, Text("2")))
+			out, err := m.Submit(t.Context(), "ann", whenBusy(workspace.BusyReject, text("2")))
 			require.NoError(t, err)
 			require.Equal(t, workspace.StatusRejected, out.Status)
 		},
 		"the same message": func(t testing.TB, m *workspace.Manager) {
-			out, err := m.Submit(t.Context(), "ann", Text("1"))
+			out, err := m.Submit(t.Context(), "ann", text("1"))
 			require.NoError(t, err)
 			require.Equal(t, workspace.StatusDuplicate, out.Status)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				w := &whichRun{}
-				gone := Open(t, db, workspace.Options{TTL: ttl})
-				_, _, err := gone.Begin(t.Context(), "ann", Text("1"))
+				gone := open(t, db, workspace.Options{TTL: ttl})
+				_, _, err := gone.Begin(t.Context(), "ann", text("1"))
 				require.NoError(t, err)
 				open := func() *workspace.Manager {
-					return Open(t, fakestore.Bare{Store: db}, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
-						w.called(run)
+					return open(t, fakestore.Bare{Store: db}, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
+						w.Called(run)
 						return nil
 					}})
 				}
@@ -233,10 +161,10 @@ func (s *suite) VacantLeaseIsTakenAtOnce(t *testing.T) {
 				} else {
 					look(t, m)
 				}
-				waitUntil(t, ttl, func() bool { return View(t, m, "ann").Run == nil })
+				waitUntil(t, ttl, func() bool { return view(t, m, "ann").Run == nil })
 				requireWithin(t, began, ttl/2)
 				require.NoError(t, m.Wait(t.Context()))
-				require.Contains(t, w.calls, "1 attempt 0")
+				require.Contains(t, w.Calls, "1 attempt 0")
 			})
 		})
 	}
@@ -244,26 +172,101 @@ func (s *suite) VacantLeaseIsTakenAtOnce(t *testing.T) {
 
 // Close within a function of the Manager does not wait for that function
 // permanently, nor does Shutdown.
-func (s *suite) CloseWithinARun(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
+func TestCloseWithinARun(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		var m *workspace.Manager
 		errs := make(chan error, 2)
-		m = Open(t, db, workspace.Options{TTL: ttl, Run: func(ctx context.Context, _ *workspace.Run) error {
+		m = open(t, db, workspace.Options{TTL: ttl, Run: func(ctx context.Context, _ *workspace.Run) error {
 			errs <- m.Shutdown(ctx)
 			errs <- m.Close()
 			return ctx.Err()
 		}})
 		began := time.Now()
-		_, err := m.Handle(t.Context(), "ann", Text("1"))
+		_, err := m.Handle(t.Context(), "ann", text("1"))
 		require.ErrorIs(t, err, workspace.ErrClosed)
 		require.ErrorIs(t, <-errs, workspace.ErrBusy)
 		require.ErrorIs(t, <-errs, workspace.ErrBusy)
 		requireAbout(t, ttl, ttl, time.Since(began))
 		require.NoError(t, m.Close())
 
-		next := Open(t, db, workspace.Options{TTL: ttl, Run: func(context.Context, *workspace.Run) error { return nil }})
-		require.NoError(t, Settle(t.Context(), next))
+		next := open(t, db, workspace.Options{TTL: ttl, Run: func(context.Context, *workspace.Run) error { return nil }})
+		require.NoError(t, settle(t.Context(), next))
 		requireAbout(t, ttl, ttl, time.Since(began))
-		require.Nil(t, View(t, next, "ann").Run)
+		require.Nil(t, view(t, next, "ann").Run)
+	})
+}
+
+// In one process, the run that interrupts waits until the function of the other
+// has returned, but not longer than the TTL.
+func TestInterruptWaitsForTheFunction(t *testing.T) {
+	for _, test := range []struct{ cleanup, want float64 }{{0, 0}, {0.5, 0.5}, {10, 1}} { // in TTLs
+		t.Run(fmt.Sprint(test.cleanup), func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				cleanup, want := inTTLs(test.cleanup, ttl), inTTLs(test.want, ttl)
+				var running atomic.Int32
+				m := open(t, db, workspace.Options{TTL: ttl, Run: func(ctx context.Context, run *workspace.Run) error {
+					n := running.Add(1)
+					defer running.Add(-1)
+					if run.Message().ID == "1" {
+						<-ctx.Done()
+						require.ErrorIs(t, context.Cause(ctx), workspace.ErrInterrupted)
+						time.Sleep(cleanup)
+						return ctx.Err()
+					}
+					require.Equal(t, cleanup > ttl, n > 1)
+					return nil
+				}})
+				_, err := m.Submit(t.Context(), "ann", text("1"))
+				require.NoError(t, err)
+				time.Sleep(ttl / 10)
+				began := time.Now()
+				out, err := m.Handle(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("2")))
+				require.NoError(t, err)
+				require.Equal(t, workspace.StatusDone, out.Status)
+				requireAbout(t, ttl, want, time.Since(began))
+				require.NoError(t, m.Wait(t.Context()))
+				waitUntil(t, ttl, func() bool { return running.Load() == 0 })
+			})
+		})
+	}
+}
+
+// A message whose holders all die becomes a dead letter, and the messages
+// behind it are handled.
+func TestDead(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		first, killFirst := asProcess(db)
+		m := open(t, first, workspace.Options{TTL: ttl})
+		_, _, err := m.Begin(t.Context(), "ann", text("poison"))
+		require.NoError(t, err)
+		_, _, err = m.Begin(t.Context(), "ann", text("2"))
+		require.NoError(t, err)
+		killFirst()
+		require.NoError(t, m.Close())
+		var handled []string
+		for range 3 {
+			var dying *workspace.Manager
+			process, kill := asProcess(db)
+			dying, err = workspace.Open(t.Context(), process, &workspace.Options{
+				Schema: schema, TTL: ttl,
+				Run: func(ctx context.Context, run *workspace.Run) error {
+					if run.Message().ID != "poison" {
+						handled = append(handled, run.Message().ID)
+						return nil
+					}
+					kill()
+					<-ctx.Done() // its lease is not renewed
+					return ctx.Err()
+				},
+			})
+			require.NoError(t, err)
+			_ = settle(t.Context(), dying)
+			require.NoError(t, dying.Close())
+			kill()
+		}
+		require.Equal(t, []string{"2"}, handled)
+		v := view(t, open(t, db, workspace.Options{TTL: ttl}), "ann")
+		require.Len(t, v.DeadLetters, 1)
+		require.Equal(t, "text of poison", v.DeadLetters[0].Message.Content.(state.TextMessage).Text())
 	})
 }

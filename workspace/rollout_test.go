@@ -1,4 +1,4 @@
-package workspacetest
+package workspace_test
 
 import (
 	"context"
@@ -41,8 +41,8 @@ func setAge(t testing.TB, m *workspace.Manager, user, age string) {
 
 // A process whose schema does not fit the content takes nothing, so that another
 // process can go on.
-func (s *suite) ContentThatDoesNotFitTheSchema(t *testing.T) {
-	msg := Text("1")
+func TestContentThatDoesNotFitTheSchema(t *testing.T) {
+	msg := text("1")
 	for name, call := range map[string]func(context.Context, *workspace.Manager) error{
 		"Handle": func(ctx context.Context, m *workspace.Manager) error { _, err := m.Handle(ctx, "ann", msg); return err },
 		"Submit": func(ctx context.Context, m *workspace.Manager) error { _, err := m.Submit(ctx, "ann", msg); return err },
@@ -51,7 +51,7 @@ func (s *suite) ContentThatDoesNotFitTheSchema(t *testing.T) {
 			return err
 		},
 		"interrupt": func(ctx context.Context, m *workspace.Manager) error {
-			_, _, err := m.Begin(ctx, "ann", WhenBusy(workspace.BusyInterrupt, msg))
+			_, _, err := m.Begin(ctx, "ann", whenBusy(workspace.BusyInterrupt, msg))
 			return err
 		},
 		"View": func(ctx context.Context, m *workspace.Manager) error { _, err := m.View(ctx, "ann"); return err },
@@ -61,17 +61,17 @@ func (s *suite) ContentThatDoesNotFitTheSchema(t *testing.T) {
 	} {
 		for _, busy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s busy=%t", name, busy), func(t *testing.T) {
-				s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-					old := Open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: Nothing})
+				onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+					old := open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: nothing})
 					setAge(t, old, "ann", "forty")
 					var run *workspace.Run
 					if busy {
 						var err error
-						run, _, err = old.Begin(t.Context(), "ann", Text("0"))
+						run, _, err = old.Begin(t.Context(), "ann", text("0"))
 						require.NoError(t, err)
 					}
-					before := Entries(t, db)
-					err := call(t.Context(), Open(t, db, workspace.Options{TTL: ttl, Schema: brokenSchema, Run: Nothing}))
+					before := entries(t, db)
+					err := call(t.Context(), open(t, db, workspace.Options{TTL: ttl, Schema: brokenSchema, Run: nothing}))
 					if name == "Update" && busy {
 						require.ErrorIs(t, err, workspace.ErrBusy)
 						return
@@ -80,7 +80,7 @@ func (s *suite) ContentThatDoesNotFitTheSchema(t *testing.T) {
 					require.ErrorContains(t, err, "age")
 					require.NotContains(t, err.Error(), "forty")
 					require.ErrorAs(t, err, new(*state.TypeError))
-					require.Empty(t, cmp.Diff(before, Entries(t, db)), "nothing was written")
+					require.Empty(t, cmp.Diff(before, entries(t, db)), "nothing was written")
 
 					if busy {
 						_, err = run.Finish(t.Context())
@@ -97,73 +97,73 @@ func (s *suite) ContentThatDoesNotFitTheSchema(t *testing.T) {
 
 // A takeover by a process whose schema does not fit neither takes the lease nor
 // counts an attempt.
-func (s *suite) TakeoverOfContentThatDoesNotFit(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-		process, kill := AsProcess(db)
-		crashed := Open(t, process, workspace.Options{TTL: ttl, Schema: oldSchema})
+func TestTakeoverOfContentThatDoesNotFit(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		process, kill := asProcess(db)
+		crashed := open(t, process, workspace.Options{TTL: ttl, Schema: oldSchema})
 		setAge(t, crashed, "ann", "forty")
-		_, _, err := crashed.Begin(t.Context(), "ann", Text("1"))
+		_, _, err := crashed.Begin(t.Context(), "ann", text("1"))
 		require.NoError(t, err)
 		kill()
 		require.NoError(t, crashed.Close())
-		before := Entries(t, db)
+		before := entries(t, db)
 
-		broken := Open(t, db, workspace.Options{TTL: ttl, Schema: brokenSchema, Run: Nothing})
+		broken := open(t, db, workspace.Options{TTL: ttl, Schema: brokenSchema, Run: nothing})
 		time.Sleep(4 * ttl) // it looks for runs more often than Attempts
 		require.NoError(t, broken.Close())
-		require.Empty(t, cmp.Diff(before, Entries(t, db)))
+		require.Empty(t, cmp.Diff(before, entries(t, db)))
 
 		attempts := make(chan int, 1)
-		m := Open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: func(_ context.Context, run *workspace.Run) error {
+		m := open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: func(_ context.Context, run *workspace.Run) error {
 			attempts <- run.Attempt()
 			return nil
 		}})
-		require.NoError(t, Settle(t.Context(), m))
+		require.NoError(t, settle(t.Context(), m))
 		require.Equal(t, 1, <-attempts)
 		require.NoError(t, m.Wait(t.Context()))
-		require.Empty(t, View(t, m, "ann").DeadLetters)
+		require.Empty(t, view(t, m, "ann").DeadLetters)
 	})
 }
 
 // A process that reads both forms goes on with the old content. What it has
 // written, processes with the old schema refuse.
-func (s *suite) RollOutOfAChangedField(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-		old := Open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: Nothing})
+func TestRollOutOfAChangedField(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		old := open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: nothing})
 		setAge(t, old, "ann", "40")
 		setAge(t, old, "bob", "50")
 
-		careful := Open(t, db, workspace.Options{TTL: ttl, Schema: carefulSchema, Run: func(_ context.Context, run *workspace.Run) error {
+		careful := open(t, db, workspace.Options{TTL: ttl, Schema: carefulSchema, Run: func(_ context.Context, run *workspace.Run) error {
 			if run.UserID() == "bob" {
 				return nil // leaves the field as it is
 			}
 			return ageCareful.Set(run.State(), ageCareful.Or(run.State(), 0)+1)
 		}})
 		for _, user := range []string{"ann", "bob"} {
-			out, err := careful.Handle(t.Context(), user, Text("1"))
+			out, err := careful.Handle(t.Context(), user, text("1"))
 			require.NoError(t, err)
 			require.Equal(t, workspace.StatusDone, out.Status)
 		}
-		require.Equal(t, 41, ageCareful.Or(View(t, careful, "ann").State(), 0))
+		require.Equal(t, 41, ageCareful.Or(view(t, careful, "ann").State(), 0))
 
-		_, err := old.Handle(t.Context(), "ann", Text("2"))
+		_, err := old.Handle(t.Context(), "ann", text("2"))
 		require.ErrorIs(t, err, workspace.ErrSchema)
-		_, err = old.Handle(t.Context(), "bob", Text("2"))
+		_, err = old.Handle(t.Context(), "bob", text("2"))
 		require.NoError(t, err, "the form of this content has not changed")
 
-		out, err := careful.Handle(t.Context(), "ann", Text("2"))
+		out, err := careful.Handle(t.Context(), "ann", text("2"))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDone, out.Status, "the refused message was not taken")
 	})
 }
 
 // Check names the users whose content a schema does not fit.
-func (s *suite) Check(t *testing.T) {
-	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-		m := Open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: Nothing})
+func TestCheck(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		m := open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: nothing})
 		setAge(t, m, "ann", "40")
 		setAge(t, m, "bob", "forty")
-		_, err := m.Handle(t.Context(), "cid", Text("1")) // without an age
+		_, err := m.Handle(t.Context(), "cid", text("1")) // without an age
 		require.NoError(t, err)
 		for name, test := range map[string]struct {
 			schema *state.Schema
@@ -194,5 +194,19 @@ func (s *suite) Check(t *testing.T) {
 			break
 		}
 		require.ErrorIs(t, first, workspace.ErrClosed)
+	})
+}
+
+// A Convert of a field that panics refuses the content, and does not end the
+// process.
+func TestSchemaThatPanics(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		good := open(t, db, workspace.Options{TTL: ttl, Run: visit})
+		panics := &state.Field[string]{Name: "visits", Convert: func(state.JSON) (string, error) { panic("no") }}
+		bad := open(t, db, workspace.Options{TTL: ttl, Run: nothing, Schema: state.MustSchema(panics)})
+		_, err := good.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		_, err = bad.Submit(t.Context(), "ann", text("2"))
+		require.ErrorIs(t, err, workspace.ErrSchema)
 	})
 }

@@ -1,18 +1,16 @@
-package workspacetest
+package workspace_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
@@ -136,7 +134,7 @@ func byStep(run *workspace.Run, _ state.ToolCall) string {
 	return fmt.Sprint(run.ID(), "/", run.Step())
 }
 
-// refundCase is one of the cases of IdempotencyKeysHold: where the first process
+// refundCase is one of the cases of TestIdempotencyKeysHold: where the first process
 // dies, and the second one, if it is not 0.
 type refundCase struct {
 	first, second int
@@ -155,7 +153,7 @@ type refundRow struct {
 // Wherever processes die, no order is refunded twice if the idempotency key is
 // the right one: the id of the run and of the call, and with TakeoverRestart the
 // id of the run and the step.
-func (s *suite) IdempotencyKeysHold(t *testing.T) {
+func TestIdempotencyKeysHold(t *testing.T) {
 	unique := func(asked int, _ string) string { return fmt.Sprint("call", asked) }
 	rows := []refundRow{
 		{"TakeoverResume", workspace.Options{}, byCall, unique, false},
@@ -166,39 +164,24 @@ func (s *suite) IdempotencyKeysHold(t *testing.T) {
 		},
 		{"TakeoverRestart, and a model that gives new ids", workspace.Options{Takeover: workspace.TakeoverRestart}, byCall, unique, true},
 	}
-	if s.real {
-		rows = rows[:2]
-	}
 	for _, row := range rows {
-		t.Run(row.name, func(t *testing.T) { s.refundEverywhere(t, row) })
+		t.Run(row.name, func(t *testing.T) { refundEverywhere(t, row) })
 	}
 }
 
-// refundEverywhere lets the first process die at each of its steps. In real time
-// it tries only some of the cases for each step.
-func (s *suite) refundEverywhere(t *testing.T, row refundRow) {
-	var all []refundCase
-	for second := 0; second < 12; second += 3 {
-		all = append(all, refundCase{second: second}, refundCase{second: second, reply: true})
-	}
-	if s.real {
-		t.Parallel()
-	}
+// refundEverywhere lets the first process die at each of its steps.
+func refundEverywhere(t *testing.T, row refundRow) {
 	twice, crashes := 0, 0
 	for first, died := 1, true; died; first++ {
-		cases := all
-		if s.real {
-			rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-			cases = all[:min(len(all), effort.Runs(1))]
-		}
 		died = false
-		for _, c := range cases {
-			c.first = first
-			more, dead := s.refundOnce(t, row, c)
-			twice += more
-			if dead {
-				died = true
-				crashes++
+		for second := 0; second < 12; second += 3 {
+			for _, reply := range []bool{false, true} {
+				more, dead := refundOnce(t, row, refundCase{first, second, reply})
+				twice += more
+				if dead {
+					died = true
+					crashes++
+				}
 			}
 		}
 	}
@@ -209,20 +192,14 @@ func (s *suite) refundEverywhere(t *testing.T, row refundRow) {
 
 // refundOnce returns the number of orders that were refunded more than once, and
 // whether the first process has died.
-func (s *suite) refundOnce(t *testing.T, row refundRow, c refundCase) (twice int, died bool) {
+func refundOnce(t *testing.T, row refundRow, c refundCase) (twice int, died bool) {
 	lives := []*life{{left: c.first, reply: c.reply}, {left: c.second, reply: c.reply}, {left: -1}}
 	if c.second == 0 {
 		lives = []*life{lives[0], lives[2]}
 	}
 	b := &bank{refunds: map[string]int{}, keys: map[string]bool{}}
 	r := refunder{bank: b, callID: row.id, key: row.key, asked: new(int)}
-	if s.real {
-		row.opts.TTL = realTTL / 4
-		t.Run(fmt.Sprint(c), func(t *testing.T) { s.refundThroughCrashes(t, s.fresh(t), row, r, lives) })
-	} else {
-		defer watch(t)()
-		synctest.Test(t, func(t *testing.T) { s.refundThroughCrashes(t, s.fresh(t), row, r, lives) })
-	}
+	onStore(t, func(t *testing.T, db store.Store, _ time.Duration) { refundThroughCrashes(t, db, row, r, lives) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range 2 {
@@ -237,28 +214,22 @@ func (s *suite) refundOnce(t *testing.T, row refundRow, c refundCase) (twice int
 
 // refundThroughCrashes lets processes handle one message, one after the other
 // until the last, which does not die.
-func (s *suite) refundThroughCrashes(t testing.TB, db store.Store, row refundRow, r refunder, lives []*life) {
-	for i, life := range lives {
+func refundThroughCrashes(t testing.TB, db store.Store, row refundRow, r refunder, lives []*life) {
+	for _, life := range lives {
 		r.life = life
 		opts := row.opts
 		opts.Run, opts.Attempts = r.run, 1000
-		view := fakestore.Bare{Store: db}
-		m := Open(t, life.seenBy(view), opts)
-		_, err := m.Submit(t.Context(), "ann", Text("1")) // the sender tries again
+		m := open(t, life.seenBy(plain{Store: db}), opts)
+		_, err := m.Submit(t.Context(), "ann", text("1")) // the sender tries again
 		if err == nil {
-			err = errors.Join(Settle(t.Context(), m), m.Wait(t.Context()))
+			err = errors.Join(settle(t.Context(), m), m.Wait(t.Context()))
 		}
 		if life.lives() {
 			require.NoError(t, err)
 		}
-		if s.real && i == len(lives)-1 { // it may have been so slow that it has lost its lease
-			out, err := m.Await(t.Context(), "ann", "1")
-			require.NoError(t, err)
-			require.Equal(t, workspace.StatusDone, out.Status)
-		}
 		require.NoError(t, m.Close())
 	}
-	v := View(t, Open(t, db, workspace.Options{}), "ann")
+	v := view(t, open(t, db, workspace.Options{}), "ann")
 	require.Nil(t, v.Run)
 	require.Empty(t, v.DeadLetters)
 	require.Equal(t, 2, refunded(state.Messages.Or(v.State(), nil)))
