@@ -5,19 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
@@ -61,10 +55,8 @@ type act struct {
 
 // explorer is one schedule.
 type explorer struct {
-	seed    uint64
-	rng     *rand.Rand
+	schedule
 	variant variant
-	rates   rates
 	acts    []act // of an actor without a run
 	acts2   []act // of an actor with a run
 	fault   string
@@ -77,9 +69,7 @@ type explorer struct {
 	staleReads      bool
 	retry, inTurn   bool  // whether the processes have Options.Retry and Turns
 	crowds          []int // how many messages before its own a submission accepts
-	steps           int
 
-	step    int
 	sealer  *Sealer
 	store   *faultyStore
 	ghost   *ghost
@@ -92,11 +82,6 @@ type explorer struct {
 	tickets int
 	copies  []imported
 	lives   int
-
-	count   map[string]int
-	trace   []string
-	tracing bool
-	problem string
 }
 
 // happenings are the events that must occur in the first hundreds of schedules,
@@ -114,10 +99,7 @@ var happenings = []string{
 var explorerSealer, _ = NewSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})
 
 func newExplorer(seed uint64, tracing bool) *explorer {
-	x := &explorer{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), tracing: tracing, fault: os.Getenv("STATE_FAULT"),
-		count: map[string]int{},
-	}
+	x := &explorer{schedule: newSchedule(seed, 1, tracing), fault: os.Getenv("STATE_FAULT")}
 	list := variants
 	if only := os.Getenv("STATE_VARIANT"); only != "" {
 		list = slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return v.name != only })
@@ -164,29 +146,17 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 	x.history = []int{0, 500, 3000, 20_000, 1 << 20}[x.rng.IntN(5)]
 	x.store = newFaultyStore(x)
 	x.ghost = newGhost(x)
+	x.logf("store %s", x.variant.name)
 	if x.variant.failover {
 		x.store.photograph(x.ghost.world)
 	}
 	return x
 }
 
-func (x *explorer) chance(rate float64) bool { return rate > 0 && x.rng.Float64() < rate }
-
 func (x *explorer) logf(format string, args ...any) {
 	if x.tracing {
 		x.trace = append(x.trace, fmt.Sprintf("%4d seq %d: ", x.step, x.ghost.world.seq)+fmt.Sprintf(format, args...))
 	}
-}
-
-type violated struct{}
-
-// violated ends the schedule.
-func (x *explorer) violated(format string, args ...any) {
-	if x.problem == "" {
-		x.problem = fmt.Sprintf(format, args...)
-		x.logf("VIOLATION: %s", x.problem)
-	}
-	panic(violated{})
 }
 
 // start starts a process with some actors, which share its ledger.
@@ -408,49 +378,11 @@ func TestExplorer(t *testing.T) {
 		maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 16, 4, 16, 64, 256
 		snapshotPartBytes, recordPartBytes, firstRecords, segmentPart = 256<<10, 256<<10, 64, 2048
 	})
-	first, schedules := effort.Seed(0), effort.Runs(500)
-	var (
-		next  atomic.Uint64
-		bad   atomic.Pointer[explorer]
-		mu    sync.Mutex
-		total = map[string]int{}
-		wg    sync.WaitGroup
-	)
-	start := time.Now()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // much garbage, little live data
-	for range 2 {
-		wg.Go(func() {
-			for bad.Load() == nil {
-				n := next.Add(1) - 1
-				if n >= uint64(schedules) {
-					return
-				}
-				x := newExplorer(first+n, false)
-				if x.run() != "" {
-					bad.CompareAndSwap(nil, x)
-				}
-				mu.Lock()
-				for what, n := range x.count {
-					total[what] += n
-				}
-				mu.Unlock()
-			}
-		})
+	wanted := happenings
+	if os.Getenv("STATE_VARIANT") != "" {
+		wanted = nil
 	}
-	wg.Wait()
-	t.Logf("%d schedules in %v: %v", min(next.Load(), uint64(schedules)), time.Since(start).Round(time.Millisecond), total)
-	if x := bad.Load(); x != nil {
-		again := newExplorer(x.seed, true)
-		again.run()
-		t.Log(strings.Join(again.trace, "\n"))
-		require.Equal(t, x.step, again.step, "the same seed has to be the same schedule")
-		t.Fatalf("VIOLATION with STATE_SEED=%d, store %s: %s", x.seed, x.variant.name, x.problem)
-	}
-	if (schedules >= 5000 || first == 0 && schedules >= 300) && os.Getenv("STATE_VARIANT") == "" {
-		for _, what := range happenings {
-			require.NotZero(t, total[what], "%s never happened", what)
-		}
-	}
+	explore(t, func(seed uint64, tracing bool) scheduled { return newExplorer(seed, tracing) }, wanted)
 }
 
 // calm is the store without faults.

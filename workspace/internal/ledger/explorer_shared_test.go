@@ -6,19 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
@@ -38,11 +32,7 @@ const (
 
 // family is one schedule.
 type family struct {
-	seed  uint64
-	rng   *rand.Rand
-	rates rates
-	step  int
-	steps int
+	schedule
 	names int
 	lives int
 
@@ -51,10 +41,6 @@ type family struct {
 	store   *familyStore
 	members []*member
 	running *member
-	problem string
-	tracing bool
-	trace   []string
-	count   map[string]int
 
 	readers [3]*Ledger         // without faults
 	pending [2]map[string]bool // what the runs have stored and not applied
@@ -108,8 +94,8 @@ type familyRun struct {
 
 func newFamily(seed uint64, tracing bool) *family {
 	x := &family{
-		seed: seed, rng: rand.New(rand.NewPCG(seed, 2)), tracing: tracing, count: map[string]int{},
-		applied: map[string]string{}, dead: map[string]bool{}, refused: map[string]bool{},
+		schedule: newSchedule(seed, 2, tracing),
+		applied:  map[string]string{}, dead: map[string]bool{}, refused: map[string]bool{},
 	}
 	r := func(rate float64) float64 { return rate * []float64{0, 1, 1, 3}[x.rng.IntN(4)] }
 	x.rates = rates{crash: r(0.006), lostReply: r(0.04), drop: r(0.02), late: r(0.04), stale: r(0.04), lostRead: r(0.01)}
@@ -120,22 +106,6 @@ func newFamily(seed uint64, tracing bool) *family {
 	}
 	x.pending[0], x.pending[1] = map[string]bool{}, map[string]bool{}
 	return x
-}
-
-func (x *family) chance(rate float64) bool { return rate > 0 && x.rng.Float64() < rate }
-
-func (x *family) logf(format string, args ...any) {
-	if x.tracing {
-		x.trace = append(x.trace, fmt.Sprintf("%4d: ", x.step)+fmt.Sprintf(format, args...))
-	}
-}
-
-func (x *family) violated(format string, args ...any) {
-	if x.problem == "" {
-		x.problem = fmt.Sprintf(format, args...)
-		x.logf("VIOLATION: %s", x.problem)
-	}
-	panic(violated{})
 }
 
 func (x *family) process() *familyProcess {
@@ -703,46 +673,7 @@ func TestSharedExplorer(t *testing.T) {
 	before := maxOps
 	maxOps = 5
 	t.Cleanup(func() { maxOps = before })
-	first, schedules := effort.Seed(0), effort.Runs(500)
-	var (
-		next  atomic.Uint64
-		bad   atomic.Pointer[family]
-		mu    sync.Mutex
-		total = map[string]int{}
-		wg    sync.WaitGroup
-	)
-	for range 2 {
-		wg.Go(func() {
-			for bad.Load() == nil {
-				n := next.Add(1) - 1
-				if n >= uint64(schedules) {
-					return
-				}
-				x := newFamily(first+n, false)
-				if x.run() != "" {
-					bad.CompareAndSwap(nil, x)
-				}
-				mu.Lock()
-				for what, n := range x.count {
-					total[what] += n
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	t.Logf("%d schedules: %v", min(next.Load(), uint64(schedules)), total)
-	if x := bad.Load(); x != nil {
-		again := newFamily(x.seed, true)
-		again.run()
-		t.Log(strings.Join(again.trace, "\n"))
-		t.Fatalf("VIOLATION with STATE_SEED=%d: %s", x.seed, x.problem)
-	}
-	if first == 0 && schedules >= 300 {
-		for _, what := range []string{
-			"finishes", "applied", "updates", "takeovers", "restarts", "failures", "crashes", "conflicts", "unknown", "unsure", "landed", "stale", "waited",
-		} {
-			require.NotZero(t, total[what], "%s never happened", what)
-		}
-	}
+	explore(t, func(seed uint64, tracing bool) scheduled { return newFamily(seed, tracing) }, []string{
+		"finishes", "applied", "updates", "takeovers", "restarts", "failures", "crashes", "conflicts", "unknown", "unsure", "landed", "stale", "waited",
+	})
 }
