@@ -47,7 +47,6 @@ func TestProcesses(t *testing.T) {
 	url := shared(t)
 	address := url + "#" + fresh(t, url)
 	t.Run("linearizable", func(t *testing.T) { storetest.Processes(t, address) })
-	t.Run("counter", func(t *testing.T) { storetest.Counter(t, address) })
 	t.Run("killed clients", func(t *testing.T) { storetest.Kill(t, address, 20) })
 }
 

@@ -15,13 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/storetest"
 )
-
-func BenchmarkStore(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "state.db")
-	storetest.Bench(b, func() store.Store { return open(b, path) })
-}
 
 // BenchmarkGoal measures the speed goals of this package.
 func BenchmarkGoal(b *testing.B) {

@@ -48,8 +48,6 @@ func TestStore(t *testing.T) {
 
 func TestProcesses(t *testing.T) { storetest.Processes(t, address(t)) }
 
-func TestCounter(t *testing.T) { storetest.Counter(t, address(t)) }
-
 func TestKill(t *testing.T) { storetest.Kill(t, address(t), effort.Runs(8)) }
 
 func TestOpenInvalidArguments(t *testing.T) {

@@ -21,15 +21,7 @@ func TestMySQL(t *testing.T) { newServer(t, "mysql").runAll(t) }
 
 func TestMySQLProcesses(t *testing.T) { storetest.Processes(t, newServer(t, "mysql").address(t)) }
 
-func TestMySQLCounter(t *testing.T) { storetest.Counter(t, newServer(t, "mysql").address(t)) }
-
 func TestMySQLKill(t *testing.T) { storetest.Kill(t, newServer(t, "mysql").address(t), 20) }
-
-func BenchmarkMySQL(b *testing.B) {
-	s := newServer(b, "mysql")
-	table := s.table(b)
-	storetest.Bench(b, func() store.Store { return s.open(b, s.url, table) })
-}
 
 func TestMySQLTable(t *testing.T) {
 	s := newServer(t, "mysql")

@@ -18,18 +18,8 @@ func TestPostgresProcesses(t *testing.T) {
 	storetest.Processes(t, newServer(t, "postgres").address(t))
 }
 
-func TestPostgresCounter(t *testing.T) {
-	storetest.Counter(t, newServer(t, "postgres").address(t))
-}
-
 func TestPostgresKill(t *testing.T) {
 	storetest.Kill(t, newServer(t, "postgres").address(t), 20)
-}
-
-func BenchmarkPostgres(b *testing.B) {
-	s := newServer(b, "postgres")
-	table := s.table(b)
-	storetest.Bench(b, func() store.Store { return s.open(b, s.url, table) })
 }
 
 func TestPostgresTable(t *testing.T) {

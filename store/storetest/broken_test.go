@@ -1,73 +1,50 @@
 package storetest_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/agentstate/state/store"
 )
 
-// broken is a store in memory. A fault replaces what it does: for one key, for
-// several, or for all.
+// The forms of the methods that faults replace.
+type (
+	getting  = func(ctx context.Context, keys ...string) ([]store.Entry, error)
+	batching = func(ctx context.Context, writes []store.Write) ([]store.Revision, error)
+	listing  = func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error]
+	watching = func(ctx context.Context, prefix string) iter.Seq2[store.Event, error]
+)
+
+// broken is a store in memory. A fault replaces what it does.
 type broken struct {
 	*store.Memory
-	get        func(ctx context.Context, key string) (store.Entry, error)
-	put        func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error)
-	del        func(ctx context.Context, key string, cond store.Condition) error
-	list       func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error]
-	multi      func(ctx context.Context, keys ...string) ([]store.Entry, error)
-	batch      func(ctx context.Context, writes []store.Write) ([]store.Revision, error)
-	watch      func(ctx context.Context, prefix string) iter.Seq2[store.Event, error]
+	get        getting
+	batch      batching
+	list       listing
+	watch      watching
 	durability func() store.Durability
 	close      func() error
 }
 
 func newBroken(m *store.Memory, fault func(b *broken)) *broken {
-	b := &broken{
-		Memory: m, multi: m.Get, list: m.List, batch: m.Batch, watch: m.Watch, durability: m.Durability, close: m.Close,
-		get: func(ctx context.Context, key string) (store.Entry, error) { return store.Get(ctx, m, key) },
-		put: func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-			return store.Put(ctx, m, key, value, cond)
-		},
-		del: func(ctx context.Context, key string, cond store.Condition) error {
-			return store.Delete(ctx, m, key, cond)
-		},
-	}
+	b := &broken{m, m.Get, m.Batch, m.List, m.Watch, m.Durability, m.Close}
 	fault(b)
 	return b
 }
 
 func (b *broken) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	if len(keys) != 1 {
-		return b.multi(ctx, keys...)
-	}
-	entry, err := b.get(ctx, keys[0])
-	if errors.Is(err, store.ErrNotFound) {
-		return []store.Entry{{Key: keys[0]}}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return []store.Entry{entry}, nil
+	return b.get(ctx, keys...)
 }
 
 func (b *broken) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	if len(writes) != 1 {
-		return b.batch(ctx, writes)
-	}
-	w := writes[0]
-	if w.Delete {
-		if err := b.del(ctx, w.Key, w.Cond); err != nil {
-			return nil, err
-		}
-		return []store.Revision{""}, nil
-	}
-	revision, err := b.put(ctx, w.Key, w.Value, w.Cond)
-	if err != nil {
-		return nil, err
-	}
-	return []store.Revision{revision}, nil
+	return b.batch(ctx, slices.Clone(writes))
 }
 
 func (b *broken) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
@@ -82,25 +59,104 @@ func (b *broken) Durability() store.Durability { return b.durability() }
 
 func (b *broken) Close() error { return b.close() }
 
+// look returns the entry of a key, and whether it exists.
+func (b *broken) look(key string) (store.Entry, bool) {
+	entry, err := store.Get(context.Background(), b.Memory, key)
+	return entry, err == nil
+}
+
 // onKeys replaces each key before the store sees it.
 func (b *broken) onKeys(replace func(key string) string) {
-	b.get = func(ctx context.Context, key string) (store.Entry, error) {
-		return store.Get(ctx, b.Memory, replace(key))
+	b.get = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+		keys = slices.Clone(keys)
+		for i := range keys {
+			keys[i] = replace(keys[i])
+		}
+		return b.Memory.Get(ctx, keys...)
 	}
-	b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-		return store.Put(ctx, b.Memory, replace(key), value, cond)
-	}
-	b.del = func(ctx context.Context, key string, cond store.Condition) error {
-		return store.Delete(ctx, b.Memory, replace(key), cond)
+	b.onWrite(func(w *store.Write) { w.Key = replace(w.Key) })
+}
+
+// onWrite changes each write before it is made.
+func (b *broken) onWrite(change func(w *store.Write)) {
+	b.onBatch(func(writes []store.Write, batch func() ([]store.Revision, error)) ([]store.Revision, error) {
+		for i := range writes {
+			change(&writes[i])
+		}
+		return batch()
+	})
+}
+
+// onBatch replaces Batch, except if its context has ended: batch makes the writes.
+func (b *broken) onBatch(replace func(writes []store.Write, batch func() ([]store.Revision, error)) ([]store.Revision, error)) {
+	b.batch = func(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+		if ctx.Err() != nil {
+			return b.Memory.Batch(ctx, writes)
+		}
+		return replace(writes, func() ([]store.Revision, error) { return b.Memory.Batch(ctx, writes) })
 	}
 }
 
-// onPut replaces the arguments of Put.
-func (b *broken) onPut(replace func(key string, value []byte, cond store.Condition) ([]byte, store.Condition)) {
-	b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-		value, cond = replace(key, value, cond)
-		return store.Put(ctx, b.Memory, key, value, cond)
+// always makes a store ignore the conditions that ignored chooses.
+func (b *broken) always(ignored func(w store.Write, exists bool) bool) {
+	b.onWrite(func(w *store.Write) {
+		if _, exists := b.look(w.Key); ignored(*w, exists) {
+			w.Cond = store.Always
+		}
+	})
+}
+
+// races makes a store look whether a condition holds before it writes.
+func (b *broken) races(chosen func(w store.Write) bool) {
+	b.onWrite(func(w *store.Write) {
+		if entry, exists := b.look(w.Key); chosen(*w) && w.Cond.Holds(entry.Revision, exists) {
+			time.Sleep(100 * time.Microsecond)
+			w.Cond = store.Always
+		}
+	})
+}
+
+// onValue replaces each value before the store sees it.
+func (b *broken) onValue(replace func(value []byte) []byte) {
+	b.onWrite(func(w *store.Write) { w.Value = replace(w.Value) })
+}
+
+// onGet replaces the entries that Get returns.
+func (b *broken) onGet(replace func(entries []store.Entry) []store.Entry) {
+	b.get = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+		entries, err := b.Memory.Get(ctx, keys...)
+		return replace(entries), err
 	}
+}
+
+// onEntry changes each entry that Get returns.
+func (b *broken) onEntry(change func(e *store.Entry)) {
+	b.onGet(func(entries []store.Entry) []store.Entry {
+		for i := range entries {
+			change(&entries[i])
+		}
+		return entries
+	})
+}
+
+// cached makes Get return earlier results for a while.
+func (b *broken) cached(while time.Duration) {
+	type read struct {
+		entry store.Entry
+		at    time.Time
+	}
+	var mu sync.Mutex
+	reads := map[string]read{}
+	b.onEntry(func(e *store.Entry) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r, ok := reads[e.Key]; ok && time.Since(r.at) <= while {
+			*e = r.entry
+		} else {
+			reads[e.Key] = read{*e, time.Now()}
+		}
+		e.Value = bytes.Clone(e.Value)
+	})
 }
 
 // onList replaces List: replace receives the entries of all keys and returns those
@@ -125,38 +181,97 @@ func (b *broken) onList(replace func(entries []store.Entry, prefix, after string
 	}
 }
 
-// onMulti replaces the entries that Get returns for keys.
-func (b *broken) onMulti(replace func(entries []store.Entry) []store.Entry) {
-	b.multi = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
-		entries, err := b.Memory.Get(ctx, keys...)
-		return replace(entries), err
-	}
-	b.get = func(ctx context.Context, key string) (store.Entry, error) {
-		entries, err := b.multi(ctx, key)
-		if err != nil || len(entries) == 0 {
-			return store.Entry{}, err
+// without makes List leave out what it should yield, if left says so.
+func (b *broken) without(left func(e store.Entry, prefix string) bool) {
+	b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
+		return slices.DeleteFunc(wanted(entries, prefix, after), func(e store.Entry) bool { return left(e, prefix) })
+	})
+}
+
+// wanted returns the entries that a list must yield, in order.
+func wanted(entries []store.Entry, prefix, after string) []store.Entry {
+	entries = slices.DeleteFunc(entries, func(e store.Entry) bool { return !strings.HasPrefix(e.Key, prefix) || e.Key <= after })
+	slices.SortFunc(entries, func(x, y store.Entry) int { return cmp.Compare(x.Key, y.Key) })
+	return entries
+}
+
+// onYield replaces how List yields.
+func (b *broken) onYield(replace func(list iter.Seq2[store.Entry, error], values bool, yield func(store.Entry, error) bool)) {
+	b.list = func(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+		return func(yield func(store.Entry, error) bool) {
+			replace(b.Memory.List(ctx, prefix, after, values), values, yield)
 		}
-		return entries[0], nil
 	}
 }
 
-// onErrors replaces the errors of calls with one key.
-func (b *broken) onErrors(replace func(err error, value []byte) error) {
-	b.get = func(ctx context.Context, key string) (store.Entry, error) {
-		entry, err := store.Get(ctx, b.Memory, key)
-		return entry, replace(err, nil)
-	}
-	b.put = func(ctx context.Context, key string, value []byte, cond store.Condition) (store.Revision, error) {
-		revision, err := store.Put(ctx, b.Memory, key, value, cond)
-		return revision, replace(err, value)
-	}
-	b.del = func(ctx context.Context, key string, cond store.Condition) error {
-		return replace(store.Delete(ctx, b.Memory, key, cond), nil)
+// onWatch replaces Watch: keep receives each event and its number and decides whether
+// Watch yields it.
+func (b *broken) onWatch(keep func(event store.Event, n int) bool) {
+	b.watch = func(ctx context.Context, prefix string) iter.Seq2[store.Event, error] {
+		events := b.Memory.Watch(ctx, prefix)
+		return func(yield func(store.Event, error) bool) {
+			n := 0
+			for event, err := range events {
+				if n++; (err != nil || keep(event, n)) && !yield(event, err) {
+					return
+				}
+			}
+		}
 	}
 }
 
-// exists reports whether a key exists.
-func (b *broken) exists(key string) bool {
-	_, err := store.Get(context.Background(), b.Memory, key)
-	return err == nil
+// onError replaces the errors of Get and Batch. A missing key is none.
+func (b *broken) onError(replace func(err *store.Error, value []byte) error) {
+	replaced := func(err error, value []byte) error {
+		var named *store.Error
+		if errors.As(err, &named) {
+			return replace(named, value)
+		}
+		return err
+	}
+	b.get = func(ctx context.Context, keys ...string) ([]store.Entry, error) {
+		entries, err := b.Memory.Get(ctx, keys...)
+		return entries, replaced(err, nil)
+	}
+	b.batch = func(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+		revisions, err := b.Memory.Batch(ctx, writes)
+		return revisions, replaced(err, writes[0].Value)
+	}
+}
+
+// naming makes a store name the revisions of a key by the number of its writes
+// since it was created.
+func (b *broken) naming(name func(key string, n int) string) {
+	counts, kept, shown := map[string]int{}, map[store.Revision]store.Revision{}, map[store.Revision]store.Revision{}
+	show := func(e *store.Entry) {
+		if revision, ok := shown[e.Revision]; ok {
+			e.Revision = revision
+		}
+	}
+	b.onBatch(func(writes []store.Write, batch func() ([]store.Revision, error)) ([]store.Revision, error) {
+		for i := range writes {
+			if revision, ok := writes[i].Cond.Revision(); ok && kept[revision] != "" {
+				writes[i].Cond = store.IfRevision(kept[revision])
+			}
+		}
+		revisions, err := batch()
+		for i := range revisions {
+			if writes[i].Delete {
+				delete(counts, writes[i].Key)
+				continue
+			}
+			counts[writes[i].Key]++
+			revision := store.Revision(name(writes[i].Key, counts[writes[i].Key]))
+			kept[revision], shown[revisions[i]] = revisions[i], revision
+			revisions[i] = revision
+		}
+		return revisions, err
+	})
+	b.onEntry(show)
+	b.onList(func(entries []store.Entry, prefix, after string) []store.Entry {
+		for i := range entries {
+			show(&entries[i])
+		}
+		return wanted(entries, prefix, after)
+	})
 }

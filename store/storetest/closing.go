@@ -6,31 +6,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
 )
 
 var closeTests = []storeTest{
 	{"CallsAfterClose", func(f *fixture) {
 		f.put("key", "value", store.Always)
 		require.NoError(f, f.s.Close())
-		_, err := store.Get(f.ctx, f.s, "key")
-		require.ErrorIs(f, err, store.ErrClosed, "Get")
-		_, err = store.Put(f.ctx, f.s, "key", []byte("lost"), store.Always)
-		require.ErrorIs(f, err, store.ErrClosed, "Put")
-		require.NotErrorIs(f, err, store.ErrUnknownOutcome, "Put")
-		err = store.Delete(f.ctx, f.s, "key", store.Always)
-		require.ErrorIs(f, err, store.ErrClosed, "Delete")
-		require.NotErrorIs(f, err, store.ErrUnknownOutcome, "Delete")
-		yielded := []error{}
-		for _, err := range f.s.List(f.ctx, "", "", true) {
-			yielded = append(yielded, err)
+		for _, call := range storeCalls {
+			err := call.make(f.ctx, f.s)
+			require.ErrorIs(f, err, store.ErrClosed, call.name)
+			require.NotErrorIs(f, err, store.ErrUnknownOutcome, call.name)
 		}
-		require.Len(f, yielded, 1, "Scan")
-		require.ErrorIs(f, yielded[0], store.ErrClosed, "Scan")
-		_, err = f.s.Batch(f.ctx, []store.Write{{Key: "key"}})
-		require.ErrorIs(f, err, store.ErrClosed, "Batch")
 		if w, ok := store.As[store.Watcher](f.s); ok {
+			var err error
 			f.mustEnd("Watch after Close", func() {
 				for _, err = range w.Watch(f.ctx, "") {
 				}
@@ -110,4 +101,12 @@ var closeTests = []storeTest{
 			}
 		})
 	})},
+}
+
+var durabilityTests = []storeTest{
+	{"IsOneOfTheConstants", func(f *fixture) {
+		all := []store.Durability{store.DurabilityProcess, store.DurabilityServer, store.DurabilityPower, store.DurabilityFailover}
+		require.Contains(f, all, f.s.Durability())
+		require.Equal(f, f.s.Durability(), f.open().Durability())
+	}},
 }

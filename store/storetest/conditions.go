@@ -1,10 +1,12 @@
 package storetest
 
 import (
+	"slices"
 	"strings"
 
-	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
 )
 
 // foreignRevisions are revisions that no write has.
@@ -21,13 +23,6 @@ var conditionTests = []storeTest{
 	{"IfAbsentCreates", func(f *fixture) {
 		f.requireEntry("key", "first", f.put("key", "first", store.IfAbsent))
 	}},
-	{"IfAbsentRefusesExisting", func(f *fixture) {
-		revision := f.put("key", "first", store.Always)
-		_, err := store.Put(f.ctx, f.s, "key", []byte("second"), store.IfAbsent)
-		f.requireRefused(err, store.ErrConflict, "key", "first", revision)
-		_, err = store.Put(f.ctx, f.s, "key", []byte("first"), store.IfAbsent)
-		f.requireRefused(err, store.ErrConflict, "key", "first", revision)
-	}},
 	{"IfAbsentAfterDelete", func(f *fixture) {
 		f.put("key", "first", store.IfAbsent)
 		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
@@ -40,102 +35,118 @@ var conditionTests = []storeTest{
 			f.requireEntry("key", value, revision)
 		}
 	}},
-	{"IfRevisionRefusesStale", func(f *fixture) {
-		stale := f.put("key", "first", store.IfAbsent)
-		current := f.put("key", "second", store.IfRevision(stale))
-		for range 2 {
-			_, err := store.Put(f.ctx, f.s, "key", []byte("third"), store.IfRevision(stale))
-			f.requireRefused(err, store.ErrConflict, "key", "second", current)
-		}
-		// A write of the old value does not restore the old revision.
-		current = f.put("key", "first", store.IfRevision(current))
-		_, err := store.Put(f.ctx, f.s, "key", []byte("third"), store.IfRevision(stale))
-		f.requireRefused(err, store.ErrConflict, "key", "first", current)
-	}},
-	{"IfRevisionRefusesMissing", func(f *fixture) {
-		revision := f.put("key", "first", store.IfAbsent)
-		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)))
-		for _, key := range []string{"key", "never"} {
-			_, err := store.Put(f.ctx, f.s, key, []byte("second"), store.IfRevision(revision))
-			require.ErrorIs(f, err, store.ErrConflict)
-			require.NotErrorIs(f, err, store.ErrUnknownOutcome)
-			f.requireMissing(key)
-		}
-	}},
-	{"IfRevisionRefusesOtherKey", func(f *fixture) {
-		one, two := f.put("one", "value", store.IfAbsent), f.put("two", "value", store.IfAbsent)
-		_, err := store.Put(f.ctx, f.s, "one", []byte("lost"), store.IfRevision(two))
-		f.requireRefused(err, store.ErrConflict, "one", "value", one)
-		f.requireRefused(store.Delete(f.ctx, f.s, "one", store.IfRevision(two)), store.ErrConflict, "one", "value", one)
-	}},
-	{"IfRevisionRefusesForeign", func(f *fixture) {
-		revision := f.put("key", "value", store.IfAbsent)
-		for _, foreign := range append(foreignRevisions, revision+"0", " "+revision) {
-			_, err := store.Put(f.ctx, f.s, "key", []byte("lost"), store.IfRevision(foreign))
-			f.requireRefused(err, store.ErrConflict, "key", "value", revision)
-			_, err = store.Put(f.ctx, f.s, "never", []byte("lost"), store.IfRevision(foreign))
-			require.ErrorIs(f, err, store.ErrConflict)
-			f.requireMissing("never")
-			f.requireRefused(store.Delete(f.ctx, f.s, "key", store.IfRevision(foreign)), store.ErrConflict, "key", "value", revision)
-		}
-	}},
-	{"ConflictChangesNothing", func(f *fixture) {
-		stale := f.put("key", "first", store.IfAbsent)
-		current := f.put("key", "second", store.Always)
-		other := f.put("other", "value", store.Always)
-		_, err := store.Put(f.ctx, f.s, "key", []byte("lost"), store.IfRevision(stale))
-		f.requireRefused(err, store.ErrConflict, "key", "second", current)
-		_, err = store.Put(f.ctx, f.s, "key", []byte("lost"), store.IfAbsent)
-		f.requireRefused(err, store.ErrConflict, "key", "second", current)
-		_, err = store.Put(f.ctx, f.s, "never", []byte("lost"), store.IfRevision(stale))
-		require.ErrorIs(f, err, store.ErrConflict)
-		f.requireEntry("other", "value", other)
-		require.Equal(f, []string{"key", "other"}, f.listKeys("", ""))
-	}},
-}
-
-var deleteTests = []storeTest{
-	{"Existing", func(f *fixture) {
+	{"Delete", func(f *fixture) {
 		f.put("key", "value", store.Always)
 		other := f.put("key 2", "value", store.Always)
 		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
 		f.requireMissing("key")
 		f.requireEntry("key 2", "value", other)
-		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always), "second delete")
 		f.requireEntry("key", "again", f.put("key", "again", store.IfAbsent))
 	}},
-	{"Missing", func(f *fixture) {
-		require.NoError(f, store.Delete(f.ctx, f.s, "never", store.Always))
-		f.requireMissing("never")
+	{"DeleteMissing", func(f *fixture) {
+		f.put("gone", "value", store.Always)
+		for _, key := range []string{"gone", "gone", "never"} {
+			require.NoError(f, store.Delete(f.ctx, f.s, key, store.Always))
+			f.requireMissing(key)
+		}
 	}},
-	{"IfRevision", func(f *fixture) {
+	{"DeleteIfRevision", func(f *fixture) {
 		revision := f.put("key", "value", store.Always)
 		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)))
 		f.requireMissing("key")
 	}},
-	{"IfRevisionRefusesStale", func(f *fixture) {
-		stale := f.put("key", "first", store.Always)
-		current := f.put("key", "second", store.Always)
-		f.requireRefused(store.Delete(f.ctx, f.s, "key", store.IfRevision(stale)), store.ErrConflict, "key", "second", current)
+}
+
+// refusalData is what is there when a store has to refuse a write: the entries
+// key and other, and no more the entry gone.
+type refusalData struct {
+	stale, former, current store.Revision // of key: each has written the same value
+	other, gone            store.Revision
+}
+
+// refusals are writes that a store must refuse, alone and in each place of a
+// batch, with what they have to be refused with.
+var refusals = []struct {
+	name     string
+	sentinel error
+	writes   func(d refusalData) []store.Write
+}{
+	{"IfAbsentRefusesExisting", store.ErrConflict, func(refusalData) []store.Write {
+		return []store.Write{{Key: "key", Cond: store.IfAbsent}, {Key: "key", Value: []byte("value"), Cond: store.IfAbsent}}
 	}},
-	{"IfRevisionRefusesMissing", func(f *fixture) {
-		revision := f.put("key", "value", store.Always)
-		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)))
-		require.ErrorIs(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)), store.ErrConflict)
-		require.ErrorIs(f, store.Delete(f.ctx, f.s, "never", store.IfRevision(revision)), store.ErrConflict)
-		require.ErrorIs(f, store.Delete(f.ctx, f.s, "never", store.IfRevision("")), store.ErrConflict)
+	{"IfRevisionRefusesStale", store.ErrConflict, func(d refusalData) []store.Write {
+		return []store.Write{{Key: "key", Cond: store.IfRevision(d.stale)}, {Key: "key", Cond: store.IfRevision(d.former)}}
 	}},
-	{"IfAbsentIsInvalid", func(f *fixture) {
-		revision := f.put("key", "value", store.Always)
-		f.requireRefused(store.Delete(f.ctx, f.s, "key", store.IfAbsent), store.ErrInvalid, "key", "value", revision)
-		require.ErrorIs(f, store.Delete(f.ctx, f.s, "never", store.IfAbsent), store.ErrInvalid)
+	{"IfRevisionRefusesMissing", store.ErrConflict, func(d refusalData) []store.Write {
+		return []store.Write{
+			{Key: "gone", Cond: store.IfRevision(d.gone)},
+			{Key: "never", Cond: store.IfRevision(d.gone)},
+			{Key: "never", Cond: store.IfRevision("")},
+		}
+	}},
+	{"IfRevisionRefusesOtherKey", store.ErrConflict, func(d refusalData) []store.Write {
+		return []store.Write{{Key: "key", Cond: store.IfRevision(d.other)}}
+	}},
+	{"IfRevisionRefusesForeign", store.ErrConflict, func(d refusalData) (writes []store.Write) {
+		for _, foreign := range append(foreignRevisions, d.current+"0", " "+d.current) {
+			writes = append(writes, store.Write{Key: "key", Cond: store.IfRevision(foreign)}, store.Write{Key: "never", Cond: store.IfRevision(foreign)})
+		}
+		return writes
+	}},
+	{"DeleteIfAbsentIsInvalid", store.ErrInvalid, func(refusalData) []store.Write {
+		return []store.Write{{Key: "key", Delete: true, Cond: store.IfAbsent}, {Key: "never", Delete: true, Cond: store.IfAbsent}}
+	}},
+	{"InvalidKey", store.ErrInvalidKey, func(refusalData) (writes []store.Write) {
+		for _, key := range invalidKeys {
+			writes = append(writes, store.Write{Key: key}, store.Write{Key: key, Cond: store.IfAbsent})
+		}
+		return writes
 	}},
 }
 
-var durabilityTests = []storeTest{
-	{"IsOneOfTheConstants", func(f *fixture) {
-		all := []store.Durability{store.DurabilityProcess, store.DurabilityServer, store.DurabilityPower, store.DurabilityFailover}
-		require.Contains(f, all, f.s.Durability())
-		require.Equal(f, f.s.Durability(), f.open().Durability())
-	}},
+// refusalTests returns a test for each of the refusals. What a condition refuses
+// to write, it refuses to delete.
+func refusalTests() (tests []storeTest) {
+	for _, row := range refusals {
+		tests = append(tests, storeTest{row.name, func(f *fixture) {
+			d := refusalData{}
+			d.stale = f.put("key", "value", store.Always)
+			d.former = f.put("key", "value", store.IfRevision(d.stale))
+			d.current = f.put("key", "value", store.Always)
+			d.other = f.put("other", "value", store.Always)
+			d.gone = f.put("gone", "value", store.IfAbsent)
+			require.NoError(f, store.Delete(f.ctx, f.s, "gone", store.IfRevision(d.gone)))
+			for _, w := range row.writes(d) {
+				if w.Value == nil && !w.Delete {
+					w.Value = []byte("lost")
+				}
+				f.requireRefusal(w, row.sentinel)
+				if _, conditional := w.Cond.Revision(); conditional {
+					f.requireRefusal(store.Write{Key: w.Key, Delete: true, Cond: w.Cond}, row.sentinel)
+				}
+			}
+		}})
+	}
+	return tests
+}
+
+// requireRefusal requires that a store refuses a write, alone and in each place
+// of a batch, and changes nothing.
+func (f *fixture) requireRefusal(w store.Write, sentinel error) {
+	f.Helper()
+	innocent := []store.Write{
+		{Key: "new", Value: []byte("lost"), Cond: store.IfAbsent},
+		{Key: "other", Delete: true},
+	}
+	for _, writes := range [][]store.Write{
+		{w},
+		slices.Insert(slices.Clone(innocent), 0, w),
+		slices.Insert(slices.Clone(innocent), 1, w),
+		append(slices.Clone(innocent), w),
+	} {
+		f.requireRefused(sentinel, func() error {
+			_, err := f.s.Batch(f.ctx, writes)
+			return err
+		})
+	}
 }

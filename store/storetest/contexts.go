@@ -6,37 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
 )
 
 var contextTests = []storeTest{
-	{"CancelledGet", endedContext(func(f *fixture, ctx context.Context) error {
-		entry, err := store.Get(ctx, f.s, "key")
-		require.Zero(f, entry)
-		return err
-	})},
-	{"CancelledPut", endedContext(func(f *fixture, ctx context.Context) error {
-		_, err := store.Put(ctx, f.s, "key", []byte("lost"), store.Always)
-		return err
-	})},
-	{"CancelledPutOfNewKey", endedContext(func(f *fixture, ctx context.Context) error {
-		_, err := store.Put(ctx, f.s, "new", []byte("lost"), store.IfAbsent)
-		f.requireMissing("new")
-		return err
-	})},
-	{"CancelledDelete", endedContext(func(f *fixture, ctx context.Context) error {
-		return store.Delete(ctx, f.s, "key", store.Always)
-	})},
-	{"CancelledScan", endedContext(func(f *fixture, ctx context.Context) error {
-		var last error
-		for entry, err := range f.s.List(ctx, "", "", true) {
-			require.Error(f, err, "%q is yielded", entry.Key)
-			require.NoError(f, last, "Scan yields after an error")
-			last = err
-		}
-		return last
-	})},
 	{"DeadlineWhileWriting", func(f *fixture) {
 		value := randomBytes(300 << 10)
 		current, exists := "", false // the last write that was certainly made
@@ -113,16 +88,65 @@ var contextTests = []storeTest{
 	}},
 }
 
-// endedContext tests that a call with an ended context returns its error and
-// changes nothing.
-func endedContext(call func(f *fixture, ctx context.Context) error) func(f *fixture) {
-	return func(f *fixture) {
-		revision := f.put("key", "value", store.Always)
-		ctx, cancel := context.WithCancel(f.ctx)
-		cancel()
-		f.requireRefused(call(f, ctx), context.Canceled, "key", "value", revision)
-		ctx, cancel = context.WithDeadline(f.ctx, time.Now().Add(-time.Hour))
-		defer cancel()
-		f.requireRefused(call(f, ctx), context.DeadlineExceeded, "key", "value", revision)
+// storeCalls are the calls of a store, on data in which the keys there and other
+// exist, with the key that an error must name. No call returns anything beside an
+// error.
+var storeCalls = []struct {
+	name, key string
+	make      func(ctx context.Context, s store.Store) error
+}{
+	{"Get", "there", func(ctx context.Context, s store.Store) error { return getNothing(ctx, s, "there") }},
+	{"GetMany", "", func(ctx context.Context, s store.Store) error { return getNothing(ctx, s, "there", "missing", "other") }},
+	{"Put", "there", func(ctx context.Context, s store.Store) error { return put(ctx, s, "there", store.Always) }},
+	{"PutNew", "new", func(ctx context.Context, s store.Store) error { return put(ctx, s, "new", store.IfAbsent) }},
+	{"Delete", "there", func(ctx context.Context, s store.Store) error { return store.Delete(ctx, s, "there", store.Always) }},
+	{"Batch", "", func(ctx context.Context, s store.Store) error {
+		_, err := s.Batch(ctx, []store.Write{{Key: "there", Value: []byte(secret)}, {Key: "other", Delete: true}, {Key: "new"}})
+		return err
+	}},
+	{"List", "", func(ctx context.Context, s store.Store) error { return listNothing(ctx, s, true) }},
+	{"ListKeys", "", func(ctx context.Context, s store.Store) error { return listNothing(ctx, s, false) }},
+}
+
+var errYielded = errors.New("something is returned beside the error")
+
+func put(ctx context.Context, s store.Store, key string, cond store.Condition) error {
+	_, err := store.Put(ctx, s, key, []byte(secret), cond)
+	return err
+}
+
+func getNothing(ctx context.Context, s store.Store, keys ...string) error {
+	entries, err := s.Get(ctx, keys...)
+	if len(entries) > 0 {
+		return errYielded
 	}
+	return err
+}
+
+func listNothing(ctx context.Context, s store.Store, values bool) (last error) {
+	for _, err := range s.List(ctx, "", "", values) {
+		if err == nil || last != nil {
+			return errYielded
+		}
+		last = err
+	}
+	return last
+}
+
+// endedContextTests test that a call with an ended context returns its error and
+// changes nothing.
+func endedContextTests() (tests []storeTest) {
+	for _, call := range storeCalls {
+		tests = append(tests, storeTest{"Cancelled" + call.name, func(f *fixture) {
+			f.put("there", "value", store.Always)
+			f.put("other", "value", store.Always)
+			ctx, cancel := context.WithCancel(f.ctx)
+			cancel()
+			f.requireRefused(context.Canceled, func() error { return call.make(ctx, f.s) })
+			ctx, cancel = context.WithDeadline(f.ctx, time.Now().Add(-time.Hour))
+			defer cancel()
+			f.requireRefused(context.DeadlineExceeded, func() error { return call.make(ctx, f.s) })
+		}})
+	}
+	return tests
 }

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
 )
 
 // secret is a value that no error may contain.
@@ -48,52 +49,30 @@ func forEachError(check func(f *fixture, key string, err error)) func(f *fixture
 	return func(f *fixture) {
 		stale := store.IfRevision(f.put("there", secret, store.Always))
 		f.put("there", secret, store.Always)
+		type failure struct {
+			name, key string
+			err       error
+		}
+		failures := []failure{
+			{"PutIfAbsent", "there", put(f.ctx, f.s, "there", store.IfAbsent)},
+			{"PutStale", "there", put(f.ctx, f.s, "there", stale)},
+			{"PutMissing", "missing", put(f.ctx, f.s, "missing", stale)},
+			{"PutInvalid", "", put(f.ctx, f.s, "", store.Always)},
+			{"DeleteStale", "there", store.Delete(f.ctx, f.s, "there", stale)},
+			{"DeleteIfAbsent", "there", store.Delete(f.ctx, f.s, "there", store.IfAbsent)},
+		}
 		cancelled, cancel := context.WithCancel(f.ctx)
 		cancel()
-		get := func(ctx context.Context, key string) error {
-			_, err := store.Get(ctx, f.s, key)
-			return err
+		for _, call := range storeCalls {
+			failures = append(failures, failure{call.name + "Cancelled", call.key, call.make(cancelled, f.s)})
 		}
-		put := func(ctx context.Context, key string, cond store.Condition) error {
-			_, err := store.Put(ctx, f.s, key, []byte(secret), cond)
-			return err
+		require.NoError(f, f.s.Close())
+		for _, call := range storeCalls {
+			failures = append(failures, failure{call.name + "Closed", call.key, call.make(f.ctx, f.s)})
 		}
-		for _, call := range []struct {
-			name, key string
-			closed    bool
-			err       func() error
-		}{
-			{"GetCancelled", "there", false, func() error { return get(cancelled, "there") }},
-			{"PutIfAbsent", "there", false, func() error { return put(f.ctx, "there", store.IfAbsent) }},
-			{"PutStale", "there", false, func() error { return put(f.ctx, "there", stale) }},
-			{"PutMissing", "missing", false, func() error { return put(f.ctx, "missing", stale) }},
-			{"PutInvalid", "", false, func() error { return put(f.ctx, "", store.Always) }},
-			{"PutCancelled", "there", false, func() error { return put(cancelled, "there", store.Always) }},
-			{"DeleteStale", "there", false, func() error { return store.Delete(f.ctx, f.s, "there", stale) }},
-			{"DeleteIfAbsent", "there", false, func() error { return store.Delete(f.ctx, f.s, "there", store.IfAbsent) }},
-			{"DeleteCancelled", "there", false, func() error { return store.Delete(cancelled, f.s, "there", store.Always) }},
-			{"ScanCancelled", "", false, func() error { return scanError(cancelled, f.s) }},
-			{"GetClosed", "there", true, func() error { return get(f.ctx, "there") }},
-			{"PutClosed", "there", true, func() error { return put(f.ctx, "there", store.Always) }},
-			{"DeleteClosed", "there", true, func() error { return store.Delete(f.ctx, f.s, "there", store.Always) }},
-			{"ScanClosed", "", true, func() error { return scanError(f.ctx, f.s) }},
-		} {
-			if call.closed {
-				require.NoError(f, f.s.Close())
-			}
-			err := call.err()
-			require.Error(f, err, call.name)
-			f.subtest(call.name, func(f *fixture) { check(f, call.key, err) })
+		for _, failed := range failures {
+			require.Error(f, failed.err, failed.name)
+			f.subtest(failed.name, func(f *fixture) { check(f, failed.key, failed.err) })
 		}
 	}
-}
-
-// scanError returns the error that a scan yields.
-func scanError(ctx context.Context, s store.Store) error {
-	for _, err := range s.List(ctx, "", "", true) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -4,31 +4,24 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/storetest"
-	"github.com/stretchr/testify/require"
 )
 
 // faultVariable names the fault of the store that a child process tests.
 const faultVariable = "STORETEST_FAULT"
-
-// fault is a fault of a store and the test that must detect it.
-type fault struct {
-	name     string
-	detector string // name of the test
-	inject   func(b *broken)
-}
 
 var failed = regexp.MustCompile(`--- FAIL: TestFaulty/(\S+)`)
 
 // TestFaultsAreDetected runs the detecting test on each broken store. The test
 // must fail, and therefore runs in a separate process.
 func TestFaultsAreDetected(t *testing.T) {
-	for _, fault := range faults() {
+	for _, fault := range faults {
 		t.Run(strings.ReplaceAll(fault.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			pattern := "^" + strings.ReplaceAll("TestFaulty/"+fault.detector, "/", "$/^") + "$"
@@ -49,7 +42,7 @@ func TestFaultsAreDetected(t *testing.T) {
 // TestFaulty runs in the child process.
 func TestFaulty(t *testing.T) {
 	name := os.Getenv(faultVariable)
-	for _, fault := range faults() {
+	for _, fault := range faults {
 		if fault.name == name {
 			storetest.Run(t, func(*testing.T) func() store.Store {
 				memory := store.NewMemory()
@@ -61,14 +54,10 @@ func TestFaulty(t *testing.T) {
 	require.Empty(t, name, "unknown fault")
 }
 
-// TestBrokenWithoutFault checks that the wrapper itself is not a fault.
-func TestBrokenWithoutFault(t *testing.T) {
+// TestMemory tests the store in memory, through what faults are put into.
+func TestMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) func() store.Store {
 		memory := store.NewMemory()
 		return func() store.Store { return newBroken(memory.Open(), func(*broken) {}) }
 	})
-}
-
-func faults() []fault {
-	return slices.Concat(writeFaults(), readFaults())
 }

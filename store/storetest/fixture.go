@@ -86,13 +86,17 @@ func (f *fixture) requireMissing(key string) {
 	require.NotContains(f, f.listKeys(key, ""), key)
 }
 
-// requireRefused requires that a write failed with an error and did not change
-// the entry.
-func (f *fixture) requireRefused(err, sentinel error, key, value string, revision store.Revision) {
+// requireRefused requires that a call fails with an error and changes nothing.
+func (f *fixture) requireRefused(sentinel error, call func() error) {
 	f.Helper()
+	before := printableEntries(f.listAll("", ""))
+	err := call()
 	require.ErrorIs(f, err, sentinel)
 	require.NotErrorIs(f, err, store.ErrUnknownOutcome)
-	f.requireEntry(key, value, revision)
+	require.Equal(f, before, printableEntries(f.listAll("", "")))
+	for _, e := range before {
+		f.requireEntry(e.Key, e.Value, e.Revision)
+	}
 }
 
 // listAll returns the entries of a list.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
 )
 
 var getTests = []storeTest{
@@ -84,19 +84,13 @@ var getTests = []storeTest{
 	}},
 	{"InvalidKey", func(f *fixture) {
 		f.putKeys([]string{"a"})
-		for _, bad := range []string{"", strings.Repeat("k", store.MaxKey+1), "\xff"} {
-			entries, err := f.s.Get(f.ctx, "a", bad)
-			require.ErrorIs(f, err, store.ErrInvalidKey)
-			require.Empty(f, entries)
+		for _, bad := range invalidKeys {
+			for _, keys := range [][]string{{bad}, {"a", bad}} {
+				entries, err := f.s.Get(f.ctx, keys...)
+				require.ErrorIs(f, err, store.ErrInvalidKey)
+				require.Empty(f, entries)
+			}
 		}
-	}},
-	{"Cancelled", func(f *fixture) {
-		f.putKeys([]string{"a"})
-		ctx, cancel := context.WithCancel(f.ctx)
-		cancel()
-		entries, err := f.s.Get(ctx, "a", "missing")
-		require.ErrorIs(f, err, context.Canceled)
-		require.Empty(f, entries)
 	}},
 	{"Deadline", func(f *fixture) {
 		keys := make([]string, 300)
@@ -116,13 +110,6 @@ var getTests = []storeTest{
 			}
 			require.Equal(f, want, printableEntries(entries))
 		}
-	}},
-	{"Closed", func(f *fixture) {
-		f.putKeys([]string{"a"})
-		require.NoError(f, f.s.Close())
-		entries, err := f.s.Get(f.ctx, "a", "b")
-		require.ErrorIs(f, err, store.ErrClosed)
-		require.Empty(f, entries)
 	}},
 }
 

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
 )
 
 // Each list contains keys that a careless store confuses with each other or
@@ -33,30 +34,11 @@ var keyTests = []storeTest{
 	distinctKeys("ReservedNames", "__proto__", "__overwrite__", "__remove_all__", "constructor", "_id", "id", "key", "value", "revision", "langgraph"),
 	distinctKeys("Length512", strings.Repeat("k", 512), strings.Repeat("k", 511), strings.Repeat("k", 511)+"l",
 		strings.Repeat("🔑", 128), strings.Repeat("🔑", 127)+"🔐", strings.Repeat("\x00", 512), strings.Repeat("%", 512), strings.Repeat(" ", 512)),
-	{"Invalid", func(f *fixture) {
-		for name, key := range map[string]string{
-			"Empty":       "",
-			"TooLong":     strings.Repeat("k", store.MaxKey+1),
-			"FarTooLong":  strings.Repeat("k", 1<<20),
-			"NotUTF8":     "a\xffb",
-			"CutRune":     "caf\xc3",
-			"Surrogate":   "a\xed\xa0\x80",
-			"OverlongNUL": "a\xc0\x80",
-		} {
-			f.subtest(name, func(f *fixture) {
-				_, err := store.Get(f.ctx, f.s, key)
-				require.ErrorIs(f, err, store.ErrInvalidKey, "Get")
-				for _, cond := range []store.Condition{store.Always, store.IfAbsent, store.IfRevision("1")} {
-					_, err = store.Put(f.ctx, f.s, key, []byte("value"), cond)
-					require.ErrorIs(f, err, store.ErrInvalidKey, "Put")
-				}
-				for _, cond := range []store.Condition{store.Always, store.IfRevision("1")} {
-					require.ErrorIs(f, store.Delete(f.ctx, f.s, key, cond), store.ErrInvalidKey, "Delete")
-				}
-				require.Empty(f, f.listAll("", ""))
-			})
-		}
-	}},
+}
+
+// invalidKeys are keys that a store must refuse.
+var invalidKeys = []string{
+	"", strings.Repeat("k", store.MaxKey+1), strings.Repeat("k", 1<<20), "a\xffb", "caf\xc3", "a\xed\xa0\x80", "a\xc0\x80",
 }
 
 // distinctKeys tests that a store does not confuse keys in any method.

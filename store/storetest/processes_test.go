@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/store/storetest"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store/storetest"
 )
 
 func TestProcesses(t *testing.T) {
@@ -20,10 +20,6 @@ func TestProcesses(t *testing.T) {
 
 func TestProcessesUnknownOutcomes(t *testing.T) {
 	storetest.Processes(t, "unsure:"+filepath.Join(t.TempDir(), "toy"))
-}
-
-func TestCounter(t *testing.T) {
-	storetest.Counter(t, ":"+filepath.Join(t.TempDir(), "toy"))
 }
 
 func TestProcessesDetectFaults(t *testing.T) {
@@ -38,10 +34,6 @@ func TestProcessesDetectFaults(t *testing.T) {
 			requireDetected(t, fault, func(address string) { storetest.Processes(t, address) }, want, "STATE_SEED=")
 		})
 	}
-}
-
-func TestCounterDetectsFaults(t *testing.T) {
-	requireDetected(t, "races", func(address string) { storetest.Counter(t, address) }, "was counted as")
 }
 
 // requireDetected runs a test of a faulty store in a separate process. The test
@@ -68,9 +60,4 @@ func requireDetected(t *testing.T, fault string, run func(address string), want 
 	if ok {
 		require.FileExists(t, strings.Fields(picture)[0])
 	}
-}
-
-func BenchmarkToy(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "toy")
-	storetest.Bench(b, func() store.Store { return &toy{path: path} })
 }

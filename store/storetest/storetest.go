@@ -12,6 +12,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/agentstate/state/store"
@@ -30,12 +31,12 @@ func Run(t *testing.T, fresh func(t *testing.T) (open func() store.Store)) {
 		{"Aliasing", aliasingTests},
 		{"Revisions", revisionTests},
 		{"Conditions", conditionTests},
-		{"Delete", deleteTests},
+		{"Refusals", refusalTests()},
 		{"Get", getTests},
 		{"List", listTests},
 		{"Batch", batchTests},
 		{"Watch", watchTests},
-		{"Contexts", contextTests},
+		{"Contexts", slices.Concat(contextTests, endedContextTests())},
 		{"Concurrency", concurrencyTests},
 		{"Closing", closeTests},
 		{"Errors", errorTests},

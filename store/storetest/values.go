@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/store"
 )
 
 var valueTests = []storeTest{
@@ -17,8 +18,7 @@ var valueTests = []storeTest{
 				revision, err := store.Put(f.ctx, f.s, name, value, store.IfAbsent)
 				require.NoError(f, err)
 				f.requireEntry(name, "", revision)
-				_, err = store.Put(f.ctx, f.s, name, []byte("second"), store.IfAbsent)
-				f.requireRefused(err, store.ErrConflict, name, "", revision)
+				f.requireRefused(store.ErrConflict, func() error { return put(f.ctx, f.s, name, store.IfAbsent) })
 				f.requireEntry(name, "full", f.put(name, "full", store.IfRevision(revision)))
 				revision = f.put(name, "", store.Always)
 				f.requireEntry(name, "", revision)
@@ -52,7 +52,8 @@ var valueTests = []storeTest{
 		before := f.put("key", "before", store.Always)
 		revision, err := store.Put(f.ctx, f.s, "key", huge, store.IfRevision(before))
 		if err != nil {
-			f.requireRefused(err, store.ErrTooLarge, "key", "before", before)
+			f.requireRefused(store.ErrTooLarge, func() error { return err })
+			f.requireEntry("key", "before", before)
 			return
 		}
 		entry, err := store.Get(f.ctx, f.s, "key")

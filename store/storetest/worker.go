@@ -13,8 +13,8 @@ import (
 // opener is the argument of Main.
 var opener func(address string) (store.Store, error)
 
-// Main must be called by the TestMain of a package that uses [Processes],
-// [Counter] or [Kill]:
+// Main must be called by the TestMain of a package that uses [Processes] or
+// [Kill]:
 //
 //	func TestMain(m *testing.M) { os.Exit(storetest.Main(m, open)) }
 //
@@ -37,7 +37,7 @@ type task struct {
 
 func (t task) do() error {
 	jobs := map[string]func(store.Store, task) error{
-		"serve": serve, "count": count, "write": write,
+		"serve": serve, "write": write,
 	}
 	job, ok := jobs[t.Job]
 	if !ok {
