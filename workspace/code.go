@@ -24,13 +24,16 @@ func startCode(what string, redact func(string) string, code func() error) *user
 	c := &userCode{what: what, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
+		returned := false
 		defer func() {
 			if p := recover(); p != nil {
 				c.err = &panicError{fmt.Sprintf("workspace: %s panicked: %s", what, redact(fmt.Sprint(p)))}
+			} else if !returned {
+				c.err = &panicError{fmt.Sprintf("workspace: %s ended its goroutine", what)}
 			}
 		}()
-		c.err = &panicError{fmt.Sprintf("workspace: %s ended its goroutine", what)}
 		c.err = code()
+		returned = true
 	}()
 	return c
 }

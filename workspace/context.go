@@ -6,18 +6,29 @@ import (
 	"github.com/agentstate/state/internal/runctx"
 )
 
-// workspaceKey is the key of the run of a user in the contexts that NewContext
-// returns, also if another run began within it.
-type workspaceKey struct {
-	m    *Manager
-	user string
+// contextRun is the run that a context carries, and those of the contexts in
+// which it has begun.
+type contextRun struct {
+	run   *Run // may be nil
+	outer *contextRun
+}
+
+type contextKey struct{}
+
+func runsOf(ctx context.Context) *contextRun {
+	c, _ := ctx.Value(contextKey{}).(*contextRun)
+	return c
 }
 
 // inRunOf reports whether ctx is that of a run of the user that is under way, or
 // whose hooks are, for which the next run waits.
 func (m *Manager) inRunOf(ctx context.Context, user string) bool {
-	run, ok := ctx.Value(workspaceKey{m, user}).(*Run)
-	return ok && (run.leaseValid() || run.hooks.Load())
+	for c := runsOf(ctx); c != nil; c = c.outer {
+		if r := c.run; r != nil && r.m == m && r.user == user {
+			return r.leaseValid() || r.hooks.Load()
+		}
+	}
+	return false
 }
 
 // lendSlot lends the slot of the run that ctx carries to what the run waits for,
@@ -29,22 +40,23 @@ func (m *Manager) lendSlot(ctx context.Context) (takeBack func()) {
 	return func() {}
 }
 
-type contextKey struct{}
-
 // NewContext returns a context that carries a run.
 func NewContext(ctx context.Context, r *Run) context.Context {
+	outer := runsOf(ctx)
 	if r == nil {
 		ctx = runctx.NewContext(ctx, nil)
 	} else {
-		ctx = context.WithValue(ctx, workspaceKey{r.m, r.user}, r)
 		ctx = runctx.NewContext(ctx, turnRun{r})
 	}
-	return context.WithValue(ctx, contextKey{}, r)
+	return context.WithValue(ctx, contextKey{}, &contextRun{r, outer})
 }
 
 // FromContext returns the run that ctx carries, if any. The contexts of
 // Options.Run and of Run.Context carry one.
 func FromContext(ctx context.Context) (*Run, bool) {
-	r, ok := ctx.Value(contextKey{}).(*Run)
-	return r, ok && r != nil
+	c := runsOf(ctx)
+	if c == nil || c.run == nil {
+		return nil, false
+	}
+	return c.run, true
 }

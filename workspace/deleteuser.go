@@ -44,7 +44,7 @@ func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.L
 	if err != nil {
 		return err
 	}
-	m.endLocalRuns(own.User(), h, ledger.FencedBy(ledger.EndingReset))
+	m.endLocalRuns(own.User(), h, ledger.EndingReset)
 	for found := true; found; { // no thread is made any more, but a list may miss one that changes
 		found = false
 		threads := func(yield func(string, error) bool) {

@@ -87,7 +87,7 @@ func (m *Manager) attemptRun(run *Run) (*Run, error) {
 // delayOf returns the time after which the run is to be begun again because of an
 // error, if it is.
 func (r *Run) delayOf(err error) (delay time.Duration, again bool) {
-	if r.isLastAttempt() || r.lease.lost() != nil {
+	if err == nil || r.isLastAttempt() || r.lease.lost() != nil {
 		return 0, false
 	}
 	var retry *retryError

@@ -88,8 +88,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // wrapError makes err an *Error, unless it is one or is nil.
 func wrapError(op, user string, err error) error {
-	var e *Error
-	if err == nil || errors.As(err, &e) {
+	if err == nil || errors.As(err, new(*Error)) {
 		return err
 	}
 	return &Error{Op: op, User: user, Err: err}

@@ -43,11 +43,10 @@ import (
 // hooks that get the context of the run, Handle returns ErrBusy for that user.
 // Call Submit there.
 func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outcome, error) {
-	leave, err := m.enterHandling()
-	if err != nil {
+	if err := m.enterHandling(); err != nil {
 		return Outcome{}, wrapError("handle", userID, err)
 	}
-	defer leave()
+	defer m.leave()
 	ctx, op := m.beginHandle(ctx, userID, &msg)
 	out, err := m.handle(ctx, userID, msg)
 	op.endHandle(out, err)
@@ -79,11 +78,10 @@ func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outco
 // of the outcome is StatusStarted, StatusQueued, StatusDuplicate or
 // StatusRejected. The run ends with the context of Open, not with ctx.
 func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outcome, error) {
-	leave, err := m.enterHandling()
-	if err != nil {
+	if err := m.enterHandling(); err != nil {
 		return Outcome{}, wrapError("submit", userID, err)
 	}
-	defer leave()
+	defer m.leave()
 	ctx, op := m.beginHandle(ctx, userID, &msg)
 	out, err := m.submit(ctx, userID, msg)
 	op.endHandle(out, err)
@@ -132,11 +130,10 @@ func (m *Manager) Begin(ctx context.Context, userID string, msg Message) (*Run, 
 }
 
 func (m *Manager) beginManually(ctx context.Context, userID string, msg Message) (*Run, Outcome, error) {
-	leave, err := m.enter()
-	if err != nil {
+	if err := m.enter(); err != nil {
 		return nil, Outcome{}, err
 	}
-	defer leave()
+	defer m.leave()
 	b, err := m.newBeginning(userID, msg)
 	if err != nil {
 		return nil, Outcome{}, err
@@ -162,13 +159,13 @@ func (m *Manager) leaveNext(next *Run) {
 }
 
 // enterHandling is enter for an operation that calls Options.Run.
-func (m *Manager) enterHandling() (leave func(), err error) {
-	leave, err = m.enter()
+func (m *Manager) enterHandling() error {
+	err := m.enter()
 	if err == nil && m.opts.Run == nil {
-		leave()
+		m.leave()
 		err = fmt.Errorf("%w: Options has no Run; use Begin", ErrInvalid)
 	}
-	return leave, err
+	return err
 }
 
 // beginning is a message that is about to be handed over.
@@ -216,13 +213,11 @@ func (m *Manager) checkMessage(msg Message) error {
 	if _, err := toolsOf(msg.Tools); err != nil {
 		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
 	}
-	if err := msg.patch(state.New(m.opts.Schema)); err != nil {
-		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
+	empty := state.New(m.opts.Schema)
+	err := msg.patch(empty)
+	if err == nil && msg.Content != nil { // otherwise it has answers
+		err = state.Messages.Set(empty, []state.Message{msg.Content})
 	}
-	if msg.Content == nil { // it has answers
-		return nil
-	}
-	err := state.Messages.Set(state.New(m.opts.Schema), []state.Message{msg.Content})
 	if err != nil {
 		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
 	}
@@ -298,7 +293,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot, manual bool) (r
 	case status != StatusStarted:
 		return nil, out, nil
 	}
-	m.endLocalRuns(l.User(), h, ledger.FencedBy(b.busy.ending()))
+	m.endLocalRuns(l.User(), h, b.busy.ending())
 	if !hasSlot {
 		out.Status = StatusQueued
 		return nil, out, nil
@@ -321,7 +316,7 @@ func (b *beginning) submission(lease ledger.Lease) ledger.Submission {
 	return ledger.Submission{
 		Message: ledger.Message{ID: b.message.ID, At: ledger.CurrentTime(), Trace: b.message.Trace, Body: b.body},
 		Busy:    ledger.Busy(b.busy), MaxQueue: b.m.opts.Queue, MaxQueueBytes: b.m.opts.QueueBytes, Lease: lease,
-		Check: b.m.decisionsCheck(b.ledger.User(), b.message),
+		Check: b.m.decisionsCheck(b.ledger.User(), &b.message),
 	}
 }
 
@@ -346,7 +341,7 @@ func (m *Manager) busyOf(msg Message) (Busy, error) {
 
 // decisionsCheck returns a function that refuses a message with a decision that
 // cannot be made, or nil if the message has none.
-func (m *Manager) decisionsCheck(user string, msg Message) func(*document.Document, [][]byte) error {
+func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Document, [][]byte) error {
 	if len(msg.decided()) == 0 {
 		return nil
 	}
@@ -362,7 +357,7 @@ func (m *Manager) decisionsCheck(user string, msg Message) func(*document.Docume
 			}
 			_, _ = c.decide(earlier) // as its run will
 		}
-		if _, err := c.decide(msg); err != nil {
+		if _, err := c.decide(*msg); err != nil {
 			return &answerError{err}
 		}
 		return nil

@@ -52,11 +52,10 @@ func (m *Manager) tracedChange(
 	ctx, op := m.begin(ctx, Operation{Kind: OpUpdate, UserID: userID})
 	err = errNotReturned
 	defer func() { op.end(err) }() // also if try panics
-	leave, err := m.enter()
-	if err != nil {
+	if err := m.enter(); err != nil {
 		return err
 	}
-	defer leave()
+	defer m.leave()
 	l, err := m.ledger(userID)
 	if err != nil {
 		return err
@@ -162,7 +161,7 @@ func (m *Manager) reset(ctx context.Context, userID string, op *operation) ([]st
 	h, ids, err := l.Reset(ctx)
 	if err == nil {
 		op.noteHead(h)
-		m.endLocalRuns(userID, h, ledger.FencedBy(ledger.EndingReset))
+		m.endLocalRuns(userID, h, ledger.EndingReset)
 	}
 	return ids, err
 }

@@ -84,10 +84,6 @@ func (m *Manager) glimpseLedger(user string) (*ledger.Ledger, error) {
 // keepLedger returns the ledger that the Manager remembers for a user. If there
 // is none, it remembers l, or a new one if l is nil.
 func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, error) {
-	key, err := ledger.HeadKey(user)
-	if err != nil {
-		return nil, err
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
@@ -97,6 +93,10 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 		l = known
 	} else {
 		if l == nil {
+			key, err := ledger.HeadKey(user)
+			if err != nil {
+				return nil, err
+			}
 			l = ledger.New(m.db, user, key, m.ledgerOptions(user))
 		}
 		m.ledgers[user] = l
@@ -176,7 +176,7 @@ func (m *Manager) earlierLocalRuns(than *Run) []<-chan struct{} {
 // endLocalRuns ends the runs of a user that are held here, and that the write of
 // a head has ended. Runs that are held elsewhere find out when they look at the
 // head, or at once if the store is a store.Watcher. h may be nil.
-func (m *Manager) endLocalRuns(user string, h *ledger.Head, err error) {
+func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending ledger.Ending) {
 	if h == nil {
 		return
 	}
@@ -184,6 +184,7 @@ func (m *Manager) endLocalRuns(user string, h *ledger.Head, err error) {
 	defer m.mu.Unlock()
 	for r := range m.localRuns {
 		if r.ledger.User() == user && r.lease.token <= h.Token && (h.Run == nil || r.lease.id != h.Run.LeaseID) {
+			err := ledger.FencedBy(ending)
 			r.lease.giveUp(err)
 			r.cancel(err)
 		}
@@ -233,41 +234,43 @@ func (m *Manager) fits(id string) func(*document.Document) error {
 	return func(doc *document.Document) error { return checkContent(m.opts.Schema, doc, m.sharingFor(id)) }
 }
 
-// trackRun makes Wait wait until done is called.
-func (m *Manager) trackRun() (done func()) {
+// trackRun makes Wait wait until untrackRun is called.
+func (m *Manager) trackRun() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.activeRuns++
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.activeRuns--; m.activeRuns == 0 && m.idle != nil {
-			close(m.idle)
-			m.idle = nil
-		}
+}
+
+func (m *Manager) untrackRun() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.activeRuns--; m.activeRuns == 0 && m.idle != nil {
+		close(m.idle)
+		m.idle = nil
 	}
 }
 
 // enter makes Close wait until leave is called.
-func (m *Manager) enter() (leave func(), err error) {
+func (m *Manager) enter() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed {
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	m.goroutines.Add(1)
-	return m.goroutines.Done, nil
+	return nil
 }
+
+func (m *Manager) leave() { m.goroutines.Done() }
 
 // runInBackground calls fn in a goroutine that Close waits for. It reports false
 // if the Manager is closed.
 func (m *Manager) runInBackground(fn func()) bool {
-	leave, err := m.enter()
-	if err != nil {
+	if err := m.enter(); err != nil {
 		return false
 	}
 	go func() {
-		defer leave()
+		defer m.leave()
 		fn()
 	}()
 	return true
@@ -301,22 +304,17 @@ func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.Can
 // dropsSecret reports whether effects on a content replace or delete a secret. A
 // field that the schema does not have may be one.
 func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bool {
-	open, secret := map[string]bool{}, map[string]bool{}
-	for _, f := range state.New(m.opts.Schema).Fields() {
-		for _, name := range append(f.Was, f.Name) {
-			open[name], secret[name] = !f.Secret, f.Secret
-		}
-	}
 	return slices.ContainsFunc(effects, func(e state.Effect) bool {
+		declared, secret := doc.Declares(m.opts.Schema, e.Field)
 		switch e.Part {
 		case document.PartField:
-			return !open[e.Field] && doc.Has(e.Part, e.Field)
+			return (secret || !declared) && doc.Has(e.Part, e.Field)
 		case document.PartKey:
-			return secret[e.Field] && doc.Has(e.Part, e.Field)
+			return secret && doc.Has(e.Part, e.Field)
 		case document.PartMemory, document.PartSharedMemory:
 			return isSecretEntry(doc, e)
 		case document.PartShared:
-			return e.Kind == state.EffectDelete && !open[e.Field]
+			return e.Kind == state.EffectDelete && (secret || !declared)
 		}
 		return false
 	})
@@ -327,11 +325,10 @@ func (m *Manager) operate(
 	ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error,
 ) (err error) {
 	defer func() { err = wrapError(string(op.Kind), op.UserID, err) }()
-	leave, err := m.enter()
-	if err != nil {
+	if err := m.enter(); err != nil {
 		return err
 	}
-	defer leave()
+	defer m.leave()
 	ctx, o := m.begin(ctx, op)
 	err = errNotReturned
 	defer func() {

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/agentstate/state"
@@ -25,14 +24,8 @@ func (m *Manager) newRun(
 	}
 	r.live.run = r
 	m.slots.take(r.lease)
-	untrack := m.trackRun()
-	ctx, endTask := newTraceTask(ctx)
-	r.done = sync.OnceFunc(func() {
-		r.endLost()
-		untrack()
-		m.slots.free(r.lease)
-		endTask()
-	})
+	m.trackRun()
+	ctx, r.endTask = newTraceTask(ctx)
 	held, cancel := context.WithCancelCause(ctx)
 	ctx, r.held, r.cancel = held, held, cancel
 	m.addLocalRun(r)
@@ -50,13 +43,26 @@ func (m *Manager) newRun(
 		r.done()
 		return nil, err
 	}
-	ctx, r.expire = context.WithCancelCause(ctx)
+	if m.opts.RunTimeout > 0 {
+		ctx, r.expire = context.WithCancelCause(ctx)
+	}
 	r.ctx = state.NewContext(NewContext(ctx, r), r.state)
 	if t, ok := m.opts.Tracer.(tool.Tracer); ok {
 		r.ctx = tool.WithTracer(r.ctx, t)
 	}
 	r.tellStarted()
 	return r, nil
+}
+
+// done gives the slot of the run back, and makes Manager.Wait wait no longer. It
+// may be called more than once.
+func (r *Run) done() {
+	r.once.Do(func() {
+		r.endLost()
+		r.m.untrackRun()
+		r.m.slots.free(r.lease)
+		r.endTask()
+	})
 }
 
 // tellStarted tells those who follow the workspace that the run is held here.

@@ -67,7 +67,7 @@ func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) erro
 		if err != nil {
 			return err
 		}
-		m.endLocalRuns(userID, h, ledger.FencedBy(ledger.EndingCancelled))
+		m.endLocalRuns(userID, h, ledger.EndingCancelled)
 		m.takeVacantRun(l, h)
 		return nil
 	})
@@ -120,7 +120,7 @@ func (m *Manager) Delete(ctx context.Context, userID string) error {
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.opts.TTL)
 			defer cancel()
 		}
-		m.endLocalRuns(userID, h, ledger.FencedBy(ledger.EndingReset))
+		m.endLocalRuns(userID, h, ledger.EndingReset)
 		return m.data(userID).Clear(ctx)
 	})
 }
@@ -132,11 +132,11 @@ func (m *Manager) Delete(ctx context.Context, userID string) error {
 // knows the workspace, but has not seen its deletion returns ErrRolledBack until
 // [Manager.Accept].
 func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, error) {
-	leave, err := m.enter()
+	err := m.enter()
 	if err != nil {
 		return 0, wrapError("expire", "", err)
 	}
-	defer leave()
+	defer m.leave()
 	if m.readOnly {
 		return 0, wrapError("expire", "", store.ErrReadOnly)
 	}

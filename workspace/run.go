@@ -49,8 +49,8 @@ type Run struct {
 	expire context.CancelCauseFunc
 	// returned is closed when that function has returned.
 	returned chan struct{}
-	// done makes Manager.Wait wait no longer. It may be called more than once.
-	done func()
+	once     sync.Once // for done
+	endTask  func()    // see newTraceTask
 
 	ready bool // its content is loaded; guarded by Manager.mu
 

@@ -20,15 +20,15 @@ func (m *Manager) takeVacantRun(l *ledger.Ledger, h *ledger.Head) {
 	if m.opts.Run == nil || h == nil || h.Run == nil || !h.Run.Vacant() || h.Run.Message.Ticket {
 		return
 	}
-	done := m.trackRun()
+	m.trackRun()
 	started := m.background(func() {
-		defer done()
+		defer m.untrackRun()
 		if m.takeOver(m.ctx, l, h.LeaseState()) != nil {
 			m.watchRun(l.User(), l)
 		}
 	})
 	if !started {
-		done()
+		m.untrackRun()
 	}
 }
 
@@ -42,7 +42,8 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 	if err := m.checkAccepting(); err != nil {
 		return err
 	}
-	defer m.trackRun()()
+	m.trackRun()
+	defer m.untrackRun()
 	next := l.NewLease()
 	if m.slots.try(l.User(), next.ID) {
 		return m.takeOverWith(ctx, l, observed, next)
@@ -50,9 +51,9 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 	if !m.slots.markWaiting(l.User()) {
 		return nil
 	}
-	done := m.trackRun()
+	m.trackRun()
 	started := m.background(func() {
-		defer done()
+		defer m.untrackRun()
 		err := m.slots.enter(m.accepting, l.User(), next.ID)
 		m.slots.unmarkWaiting(l.User()) // a run that waits from now on may not be seen below
 		if err == nil && m.takeOverLate(l, observed, next) != nil {
@@ -60,7 +61,7 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 		}
 	})
 	if !started {
-		done()
+		m.untrackRun()
 		m.slots.unmarkWaiting(l.User())
 	}
 	return nil

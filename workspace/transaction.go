@@ -58,11 +58,11 @@ func (r *Run) CommitTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 // user wait, so it should end soon; a run of the user must not wait for it. A
 // run that the message interrupts ends with the commit.
 func (m *Manager) SubmitTx(ctx context.Context, tx *sql.Tx, userID string, msg Message) (Outcome, error) {
-	leave, err := m.enter()
+	err := m.enter()
 	if err != nil {
 		return Outcome{}, wrapError("submit", userID, err)
 	}
-	defer leave()
+	defer m.leave()
 	switch {
 	case tx == nil:
 		err = fmt.Errorf("%w: the transaction is nil", ErrInvalid)

@@ -75,8 +75,8 @@ type liveContent struct {
 	part         *userPart // nil if nothing is shared
 }
 
-// newLiveContent returns the content that a document has at a position. If it
-// shares something, that is the one of the user part, nil for an empty one.
+// newLiveContent returns the content that a document, which it may change later,
+// has at a position. If it shares something, that is the one of the user part, nil for an empty one.
 func newLiveContent(
 	user string, schema *state.Schema, doc *document.Document, at ledger.Position, shares *sharing, part *document.Document,
 ) (*liveContent, error) {
@@ -106,7 +106,7 @@ func newLiveContent(
 	}
 	return &liveContent{
 		Workspace: Workspace{user: user, state: s, memory: m, settings: set, suspended: suspended}, schema: schema,
-		doc: doc.Clone(), position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(), part: p,
+		doc: doc, position: at, moved: moved, storedState: s.Snapshot(), storedMemory: m.snapshot(), part: p,
 	}, nil
 }
 
@@ -154,21 +154,18 @@ func (c *liveContent) delta() (contentDelta, error) {
 
 // purges reports whether effects replace or delete a secret.
 func (c *liveContent) purges(effects []state.Effect) bool {
-	secret := map[string]bool{}
-	for _, f := range c.state.Fields() {
-		secret[f.Name] = f.Secret
-		for _, name := range f.Was {
-			secret[name] = f.Secret
-		}
+	isSecret := func(field string) bool {
+		_, secret := c.doc.Declares(c.schema, field)
+		return secret
 	}
 	return slices.ContainsFunc(effects, func(e state.Effect) bool {
 		switch e.Part {
 		case document.PartField, document.PartKey:
-			return secret[e.Field] && c.doc.Has(e.Part, e.Field)
+			return isSecret(e.Field) && c.doc.Has(e.Part, e.Field)
 		case document.PartMemory:
 			return c.storedMemory.secret(e.Field)
 		case document.PartShared: // a list, which only grows until it is dropped
-			return secret[e.Field] && e.Kind == state.EffectDelete
+			return isSecret(e.Field) && e.Kind == state.EffectDelete
 		case document.PartSharedMemory:
 			return isSecretEntry(c.doc, e)
 		}

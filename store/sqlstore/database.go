@@ -137,22 +137,25 @@ func (s *statements) numberParameters() {
 // forWrite returns the statement and the arguments of a write, and whether the
 // write has a condition, which did not hold if no row is affected.
 func (s *statements) forWrite(w store.Write, rev store.Revision) (text string, args []any, conditional bool) {
-	key, value := []byte(w.Key), w.Value
+	value := w.Value
 	if value == nil {
 		value = []byte{} // nil is NULL
 	}
-	old, ifRevision := w.Cond.Revision()
+	oldRev, ifRevision := w.Cond.Revision()
+	whole := []byte(w.Key + string(rev) + string(oldRev)) // one allocation for three texts
+	key, rest := whole[:len(w.Key)], whole[len(w.Key):]
+	next, old := rest[:len(rev)], rest[len(rev):]
 	switch {
 	case w.Delete && ifRevision:
-		return s.removeIf, []any{key, []byte(old)}, true
+		return s.removeIf, []any{key, old}, true
 	case w.Delete:
 		return s.remove, []any{key}, false
 	case ifRevision:
-		return s.update, []any{value, []byte(rev), key, []byte(old)}, true
+		return s.update, []any{value, next, key, old}, true
 	case w.Cond.Absent():
-		return s.insert, []any{key, value, []byte(rev)}, true
+		return s.insert, []any{key, value, next}, true
 	}
-	return s.upsert, []any{key, value, []byte(rev)}, false
+	return s.upsert, []any{key, value, next}, false
 }
 
 // execer is a connection that executes statements.

@@ -24,6 +24,7 @@ type groupWriter struct {
 	mu        sync.Mutex
 	hasLeader bool
 	queue     []*writeJob // waiting, in the order of arrival
+	spare     []*writeJob // empty, the next queue
 
 	// Used only by the leader:
 	conn  *sql.Conn
@@ -35,14 +36,15 @@ type writeJob struct {
 	writes []store.Write
 	revs   []store.Revision
 	err    error
-	wake   chan bool // receives true to lead, or false when the job is done and err is set
+	wake   chan bool // receives true to lead, or false when the job is done and err is set; nil if the job leads at once
 }
 
 func (g *groupWriter) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
-	j := &writeJob{writes: writes, revs: revs, wake: make(chan bool, 1)}
+	j := &writeJob{writes: writes, revs: revs}
 	g.mu.Lock()
 	lead := !g.hasLeader
 	if !lead {
+		j.wake = make(chan bool, 1)
 		// If ctx ends, the caller may change its slices while the leader still
 		// makes the writes.
 		j.writes = slices.Clone(writes)
@@ -110,7 +112,7 @@ func (g *groupWriter) lead(ctx context.Context, j *writeJob) {
 	}
 	g.mu.Lock()
 	jobs := g.queue
-	g.queue = nil
+	g.queue, g.spare = g.spare, nil
 	g.mu.Unlock()
 
 	if err := g.commitJobs(jobs); err != nil {
@@ -119,10 +121,14 @@ func (g *groupWriter) lead(ctx context.Context, j *writeJob) {
 		}
 	}
 	for _, j := range jobs {
-		j.wake <- false
+		if j.wake != nil {
+			j.wake <- false
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	clear(jobs)
+	g.spare = jobs[:0]
 	g.passLead()
 }
 
@@ -172,19 +178,16 @@ func (g *groupWriter) commitJobs(jobs []*writeJob) error {
 // commitJob makes the writes of a job that is alone in the transaction. If one
 // fails, the transaction ends, so that none needs a savepoint.
 func (g *groupWriter) commitJob(ctx context.Context, j *writeJob) error {
-	for i, w := range j.writes {
-		err := g.makeWrite(ctx, g, w, j.revs[i])
-		if err == nil {
-			continue
-		}
-		if !g.keepsTransaction(err) {
-			g.rollBack()
-		} else if _, undo := g.ExecContext(ctx, "rollback"); undo != nil {
-			g.closeConn()
-		}
-		return writeError{w.Key, err}
+	err := g.makeWrites(ctx, g, j.writes, j.revs)
+	if err == nil {
+		return g.commit()
 	}
-	return g.commit()
+	if !g.keepsTransaction(err) {
+		g.rollBack()
+	} else if _, undo := g.ExecContext(ctx, "rollback"); undo != nil {
+		g.closeConn()
+	}
+	return err
 }
 
 // commit commits the transaction and checks that it can be found.
@@ -232,22 +235,18 @@ func (g *groupWriter) makeJob(ctx context.Context, j *writeJob) error {
 	if _, err := g.ExecContext(ctx, "savepoint job"); err != nil {
 		return err
 	}
-	for i, w := range j.writes {
-		err := g.makeWrite(ctx, g, w, j.revs[i])
-		if err == nil {
-			continue
+	err := g.makeWrites(ctx, g, j.writes, j.revs)
+	if err != nil {
+		if !g.keepsTransaction(err) {
+			return err
 		}
-		if g.keepsTransaction(err) {
-			if _, undo := g.ExecContext(ctx, "rollback to job"); undo != nil {
-				return undo
-			}
-			if _, undo := g.ExecContext(ctx, "release job"); undo != nil {
-				return undo
-			}
+		if _, undo := g.ExecContext(ctx, "rollback to job"); undo != nil {
+			return undo
 		}
-		return writeError{w.Key, err}
 	}
-	_, err := g.ExecContext(ctx, "release job")
+	if _, release := g.ExecContext(ctx, "release job"); release != nil {
+		return release
+	}
 	return err
 }
 

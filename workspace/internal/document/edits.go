@@ -22,6 +22,7 @@ func (d *Document) Apply(effects []state.Effect) error {
 // apply returns the numbers of the messages that the effects add.
 func (d *Document) apply(effects []state.Effect) (added []int, err error) {
 	before := make([]*fieldValue, len(effects))
+	talked := false
 	for i := range effects {
 		e := &effects[i]
 		before[i] = d.get(e.Part, e.Field)
@@ -35,10 +36,13 @@ func (d *Document) apply(effects []state.Effect) (added []int, err error) {
 				fault.Quote(string(e.Kind)), fault.Quote(e.Field), fault.Quote(e.Part), problem)
 		}
 		d.put(e.Part, e.Field, after)
-		d.noteConversation(e, before[i])
+		talked = d.noteConversation(e, before[i]) || talked
 		if n, ok := messageField(e.Field); ok && e.Part == PartMessage && before[i] == nil {
 			added = append(added, n)
 		}
+	}
+	if talked {
+		d.conversation = &keptConversation{}
 	}
 	return added, nil
 }

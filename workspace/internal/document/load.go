@@ -79,6 +79,14 @@ type emptyState struct {
 	state    *state.State
 	fields   []state.FieldInfo
 	declared map[string]bool
+	secret   map[string]bool // fields and their former names
+}
+
+// Declares reports whether a schema has a field with a name, now or formerly, and
+// whether it is secret.
+func (d *Document) Declares(schema *state.Schema, name string) (declared, secret bool) {
+	secret, declared = d.emptyOf(schema).secret[name]
+	return declared, secret
 }
 
 // emptyOf returns the empty State of a schema.
@@ -86,10 +94,13 @@ func (d *Document) emptyOf(schema *state.Schema) *emptyState {
 	if e := d.empty.Load(); e != nil && e.schema == schema {
 		return e
 	}
-	e := &emptyState{schema: schema, state: state.New(schema), declared: map[string]bool{}}
+	e := &emptyState{schema: schema, state: state.New(schema), declared: map[string]bool{}, secret: map[string]bool{}}
 	e.fields = e.state.Fields()
 	for _, f := range e.fields {
-		e.declared[f.Name] = true
+		e.declared[f.Name], e.secret[f.Name] = true, f.Secret
+		for _, name := range f.Was {
+			e.secret[name] = f.Secret
+		}
 	}
 	d.empty.Store(e)
 	return e

@@ -79,13 +79,13 @@ func (d *Document) ranges() (*persist.List, error) {
 }
 
 // noteConversation notes what an effect means for the conversation, the results
-// and their messages. before is the value that it has changed.
-func (d *Document) noteConversation(e *state.Effect, before *fieldValue) {
+// and their messages, and reports whether it changes them. before is the value
+// that it has changed.
+func (d *Document) noteConversation(e *state.Effect, before *fieldValue) bool {
 	switch {
 	case e.Part == PartMessage && before != nil && e.Kind == state.EffectSet:
-		d.conversation = &keptConversation{}
+		return true
 	case e.Part == PartConversation && e.Field != fieldVersion && e.Field != fieldNumbers:
-		d.conversation = &keptConversation{}
 		d.unused = d.unused || e.Kind != state.EffectAppend
 		d.edited = d.edited || e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
 		switch e.Field {
@@ -94,7 +94,9 @@ func (d *Document) noteConversation(e *state.Effect, before *fieldValue) {
 		case fieldResults:
 			d.noteResults(e)
 		}
+		return true
 	}
+	return false
 }
 
 // referToAll reports whether what the effects append to the conversation and to

@@ -32,7 +32,8 @@ func (d *Document) save(from, to *state.State, moved Moved) ([]state.Effect, *sa
 	}
 	s := &saver{interner: in, talk: before}
 	edited := d.Has(PartConversation, fieldEntries) && entriesEdited(changes)
-	var effects []state.Effect
+	const some = 8 // for messages, the version and dropped fields
+	effects := make([]state.Effect, 0, len(changes)+some)
 	for i, change := range changes {
 		isFirst := i == 0 || changes[i-1].Field != change.Field || changes[i-1].Part != change.Part
 		if edited && isConversation(change) {
@@ -55,7 +56,7 @@ func (d *Document) save(from, to *state.State, moved Moved) ([]state.Effect, *sa
 	if err != nil {
 		return nil, nil, err
 	}
-	effects = append(added, effects...)
+	effects = slices.Insert(effects, 0, added...)
 	if stored, err := d.version(); err != nil || stored == to.Version() {
 		return effects, s, err
 	}

@@ -36,6 +36,11 @@ func (d *Document) Suspended() (map[string]Suspension, error) {
 	if d.count(PartSuspended) == 0 {
 		return nil, nil
 	}
+	return d.decodeSuspended()
+}
+
+// decodeSuspended is Suspended for a document that has some.
+func (d *Document) decodeSuspended() (map[string]Suspension, error) {
 	list := make(map[string]Suspension, d.count(PartSuspended))
 	for key, v := range d.fields(PartSuspended) {
 		s, err := decodeSuspension(key, v)

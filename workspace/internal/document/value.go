@@ -80,15 +80,13 @@ func (v *fieldValue) json() state.JSON {
 
 // elementTexts returns the elements of an array, or false for any other text.
 func elementTexts(text state.JSON) ([]state.JSON, bool) {
-	raw, err := jsontext.Elements([]byte(text))
-	if err != nil {
-		return nil, false
-	}
-	texts := make([]state.JSON, len(raw))
-	for i, element := range raw {
-		texts[i] = state.JSON(element)
-	}
-	return texts, true
+	data := []byte(text)
+	texts := []state.JSON{}
+	err := jsontext.EachElement(data, func(element jsontext.Span) error {
+		texts = append(texts, state.JSON(element.In(data)))
+		return nil
+	})
+	return texts, err == nil
 }
 
 // arrayText returns the array of the elements.
