@@ -40,44 +40,33 @@ func (l *Ledger) commitFirst(ctx context.Context, apply transitionFunc) (*Head, 
 // cannot pass is final, and not only when the lease of a run is over.
 func (l *Ledger) commitAnew(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.enter = l.enterInTurn
-	if l.retry != nil {
-		c.retry = func(err error) bool { return !errors.Is(err, store.ErrRefused) && l.retry(err) }
-	}
+	c.enter, c.retry, c.anew = l.enterInTurn, l.retry, true
 	return c.perform(ctx, apply)
 }
 
 func (l *Ledger) enterInTurn(ctx context.Context) (leave func(), err error) {
 	if l.turns == nil {
-		return func() {}, nil
+		return l.leave, nil
 	}
-	return l.turns.Leave, l.turns.Enter(ctx)
+	return l.leave, l.turns.Enter(ctx)
 }
 
 func (l *Ledger) enterFirst(ctx context.Context) (leave func(), err error) {
 	if l.turns == nil {
-		return func() {}, nil
+		return l.leave, nil
 	}
 	soon, cancel := context.WithTimeout(ctx, l.ttl/8)
 	defer cancel()
 	if l.turns.EnterFirst(soon) != nil {
 		return func() {}, nil // out of turn
 	}
-	return l.turns.Leave, nil
+	return l.leave, nil
 }
 
 func (l *Ledger) newCommit() *commit {
 	return &commit{
 		Ledger: l, began: l.now(), op: randomText(opIDLen), delay: newBackoff(), patience: l.patience, remember: true,
 	}
-}
-
-// Effort is what an operation has cost.
-type Effort struct {
-	Bytes     int  // written to the store, head and blobs
-	Tries     int  // attempts to replace the head
-	Conflicts int  // attempts that failed because another writer was faster
-	Unknown   bool // it is not known whether the operation took effect
 }
 
 func (c *commit) perform(ctx context.Context, apply transitionFunc) (*Head, error) {
@@ -110,7 +99,7 @@ func (c *commit) persist(ctx context.Context, apply transitionFunc) (*Head, erro
 // retries reports whether the operation is tried again although it has failed.
 func (c *commit) retries(err error) bool {
 	return c.retry != nil && !errors.Is(err, errNoChange) && !errors.As(err, new(*uncheckedError)) &&
-		!errors.As(err, new(*ProgramError)) && c.retry(err)
+		!errors.As(err, new(*ProgramError)) && !(c.anew && errors.Is(err, store.ErrRefused)) && c.retry(err)
 }
 
 // try makes attempts, in turn, until one succeeds or fails.
@@ -166,14 +155,17 @@ type commit struct {
 	delay   backoff.Backoff
 	// accept says that the head is accepted although a newer one was seen.
 	accept bool
-	// replace says that a head that cannot be read is replaced, by a successor
-	// of substitute.
-	replace    bool
-	substitute *Head
+	// replace says that a head that cannot be read is replaced, by a successor of
+	// the substitute that newSubstitute has returned.
+	replace       bool
+	newSubstitute func(ctx context.Context, damage error) (*Head, error)
+	substitute    *Head
 	// remember says that the next attempt may replace the head that the ledger
 	// remembers, without reading it.
 	remember bool
 	retry    func(error) bool // nil if the first error is final
+	// anew says that store.ErrRefused is final too.
+	anew bool
 	// with makes writes of the program's own in the transaction of the
 	// operation; nil if there are none. The store is a store.Transactor.
 	with func(*sql.Tx) error
@@ -272,7 +264,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		Head: h.clone(), ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
 		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
 	}
-	t.reader = &contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
+	t.reader = contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
 	err = apply(t)
 	if err == nil && t.makes && h.Closed && t.Deleted.IsZero() {
 		err = ErrUserDeleted
@@ -363,7 +355,11 @@ func (c *commit) wait(ctx context.Context) error { return c.pause(ctx, c.delay.D
 // replaceHeads writes the heads of transitions, and writes and deletes blobs with
 // them, all or none.
 func (c *commit) replaceHeads(ctx context.Context, all []*transition) error {
-	var writes []store.Write
+	n := 0
+	for _, t := range all {
+		n += len(t.newBlobs) + 1 + len(t.droppedBlobs) + maxBusyWrites
+	}
+	writes := make([]store.Write, 0, n)
 	heads := make([]int, len(all)) // where the writes have them
 	c.inFlight = 0
 	for i, t := range all {
@@ -437,23 +433,55 @@ func (l *Ledger) headWritten(ctx context.Context, t *transition) {
 	l.observe(t.Head, t.outcomes)
 }
 
-// commitFitting is commitAnew for a transition that calls checkFits. It returns
-// the error of Options.Fits if the content does not fit.
-func (l *Ledger) commitFitting(ctx context.Context, apply transitionFunc) (*Head, error) {
-	var checked *Position
-	for {
-		h, err := l.commitAnew(ctx, func(t *transition) error {
-			t.reader.checked = checked
-			return apply(t)
-		})
-		var unchecked *uncheckedError
-		if !errors.As(err, &unchecked) || errors.Is(err, store.ErrUnknownOutcome) {
-			return h, err
-		}
-		if err := l.contents.fits(unchecked.doc); err != nil {
-			return nil, err
-		}
-		checked = &unchecked.Position
-		l.contents.noteFitting(*checked)
+// pairWith lets the operation take effect together with one on the user part.
+func (c *commit) pairWith(l *Ledger, apply transitionFunc) {
+	c.other, c.otherApply = l.newCommit(), apply
+	c.other.op = c.op
+}
+
+// The batch that makes a thread, or makes it again after it was deleted, replaces
+// the head of the user part as well. So when that head says that the user was
+// deleted, no thread is made any more: whoever is about to make one has a
+// condition that does not hold. Other writes of a thread do not touch it.
+
+// touchUserPart lets the operation replace the head of the user part, if need be by
+// one that says the same, if its transition makes a thread.
+func (c *commit) touchUserPart(t *transition) error {
+	c.touches = c.userPart != nil && t.makes && t.Deleted.IsZero()
+	if !c.touches || c.other != nil {
+		return nil
 	}
+	l, err := c.userPart()
+	if err == nil {
+		c.pairWith(l, func(*transition) error { return errNoChange })
+	}
+	return err
+}
+
+// prepareOther prepares the operation on the user part, if there is one that
+// changes it. The attempt is to be made again if it can tell that something else
+// has happened.
+func (c *commit) prepareOther(ctx context.Context) (t *transition, again bool, err error) {
+	if c.other == nil {
+		return nil, false, nil
+	}
+	t, written, err := c.other.prepare(ctx, func(t *transition) error {
+		err := c.otherApply(t)
+		switch {
+		case !c.touches || !errors.Is(err, errNoChange):
+			return err
+		case t.Closed:
+			return ErrUserDeleted
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errNoChange):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("what the threads of the user share: %w", err)
+	case written != nil: // the head of the thread was read before
+		return nil, true, c.wait(ctx)
+	}
+	return t, t == nil, nil
 }

@@ -17,7 +17,7 @@ func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(e
 // no blob that exists now, and they are deleted with it.
 func (l *Ledger) commitDamaged(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.enter, c.accept, c.replace = l.enterInTurn, true, true
+	c.enter, c.accept, c.replace, c.newSubstitute = l.enterInTurn, true, true, l.newSubstitute
 	return c.perform(ctx, apply)
 }
 
@@ -108,4 +108,28 @@ func (t *transition) findIDs() (ids []string, err error) {
 		}
 	}
 	return ids, nil
+}
+
+// dropStray drops all blobs to which the head does not refer, after damage.
+// Otherwise there are none: blobs are written and deleted together with a head.
+func (t *transition) dropStray() error {
+	live := map[string]bool{}
+	for name, err := range t.reader.liveBlobs(t.ctx, t.Head) {
+		if err != nil {
+			return err
+		}
+		live[name] = true
+	}
+	for _, name := range t.droppedBlobs { // a listing may be stale
+		live[name] = true
+	}
+	for name, err := range t.reader.listBlobs(t.ctx) {
+		if err != nil {
+			return err
+		}
+		if !live[name] {
+			t.droppedBlobs = append(t.droppedBlobs, name)
+		}
+	}
+	return nil
 }

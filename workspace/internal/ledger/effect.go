@@ -49,7 +49,10 @@ func appendEffect(b []byte, e *state.Effect) ([]byte, error) {
 		b = strconv.AppendInt(append(b, ','), int64(e.N), 10)
 	}
 	if hasValue {
-		b = jsontext.AppendCompact(append(b, ','), []byte(e.Value))
+		b = append(b, ',')
+		n := len(b)
+		b = append(b, e.Value...)
+		b = jsontext.AppendCompact(b[:n], b[n:]) // which writes nothing that it has not read
 	}
 	if e.Agent != "" || e.Cause != "" {
 		b = append(b, ',', '{')

@@ -19,15 +19,25 @@ func appendHash(object []byte, name, sum string) []byte {
 
 // cutHash undoes appendHash.
 func cutHash(object []byte, name string) (rest []byte, sum string, ok bool) {
-	i := len(object) - len(name) - len(`,"":""}`) - hashLen
-	if i < 1 {
+	i, sum, ok := findHash(object, name)
+	if !ok {
 		return nil, "", false
 	}
-	last, ok := bytes.CutPrefix(object[i:], []byte(`,"`+name+`":"`))
+	return append(object[:i:i], '}'), sum, true
+}
+
+// findHash returns the hash that appendHash has appended, and where its member
+// begins.
+func findHash(object []byte, name string) (at int, sum string, ok bool) {
+	at = len(object) - len(name) - len(`,"":""}`) - hashLen
+	if at < 1 {
+		return 0, "", false
+	}
+	last, ok := bytes.CutPrefix(object[at:], []byte(`,"`+name+`":"`))
 	if !ok || !bytes.HasSuffix(last, []byte(`"}`)) {
-		return nil, "", false
+		return 0, "", false
 	}
-	return append(object[:i:i], '}'), string(last[:hashLen]), true
+	return at, string(last[:hashLen]), true
 }
 
 const hashLen = 43

@@ -12,21 +12,6 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// Ending says how the handling of a message has ended.
-type Ending string
-
-// The endings that are stored. Package workspace documents them.
-const (
-	EndingFinished    Ending = "finished"
-	EndingFailed      Ending = "failed" // only in records: the message is a dead letter
-	EndingInterrupted Ending = "interrupted"
-	EndingRolledBack  Ending = "rolled_back"
-	EndingCancelled   Ending = "cancelled"
-	EndingReset       Ending = "reset"
-	EndingDiscarded   Ending = "discarded"
-	EndingDropped     Ending = "dropped"
-)
-
 // Outcome is what is known of a message whose handling has ended.
 type Outcome struct {
 	ID      string `json:"id"`
@@ -62,16 +47,19 @@ type endedMessage struct {
 // ended returns the endings in the head, the newest last.
 func (h *Head) ended() []endedMessage { return parseEndings(h.Ended) }
 
-func parseEndings(packed string) []endedMessage {
-	if packed == "" {
-		return nil
+// parseEndings returns the endings in texts, one after the other.
+func parseEndings(packed ...string) []endedMessage {
+	n := len(packed)
+	for _, text := range packed {
+		n += strings.Count(text, listSeparator)
 	}
-	texts := strings.Split(packed, listSeparator)
-	list := make([]endedMessage, len(texts))
-	for i, text := range texts {
-		if len(text) > idHashLen {
-			version, _ := strconv.ParseUint(text[idHashLen:], 36, 64)
-			list[i] = endedMessage{text[:idHashLen], version}
+	list := make([]endedMessage, 0, n)
+	for _, text := range packed {
+		for entry := range strings.SplitSeq(text, listSeparator) {
+			if len(entry) > idHashLen {
+				version, _ := strconv.ParseUint(entry[idHashLen:], 36, 64)
+				list = append(list, endedMessage{entry[:idHashLen], version})
+			}
 		}
 	}
 	return list
@@ -87,12 +75,12 @@ func (c *contentReader) endings(ctx context.Context, h *Head) ([]endedMessage, e
 	if err != nil {
 		return nil, err
 	}
-	return append(parseEndings(string(packed)), h.ended()...), nil
+	return parseEndings(string(packed), h.Ended), nil
 }
 
 // noteEnded notes that the newest record has the outcome of a message.
 func (t *transition) noteEnded(id string) error {
-	if len(t.ended()) >= maxEnded {
+	if t.Ended != "" && strings.Count(t.Ended, listSeparator)+1 >= maxEnded {
 		if err := t.moveEnded(); err != nil {
 			return err
 		}

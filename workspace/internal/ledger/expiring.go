@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -11,15 +10,6 @@ import (
 
 	"github.com/agentstate/state/store"
 )
-
-// expiring is the list of the workspaces in which calls expire, in the order of
-// time. It is a busy list, but that a time stands in front of the user: so those
-// who look for what is due read nothing of what is due later.
-const expiring = "agent:busy:expire:"
-
-func expiringKey(headKey string, at int64) string {
-	return fmt.Sprintf("%s%016x:%s", expiring, at, strings.TrimPrefix(headKey, headPrefix))
-}
 
 // Expiry says that a call of a user's workspace has expired, and when, as Unix time
 // in ms.

@@ -12,16 +12,6 @@ import (
 
 // The methods in this file are what the holder of a run does with it.
 
-// Change is a change of the content.
-type Change struct {
-	Effects []state.Effect
-	Purge   bool // a secret is replaced or deleted
-	// Time is that of the record. The messages that it stores have it too.
-	Time time.Time
-	// Title is that of the conversation from now on, or "" if it stays.
-	Title string
-}
-
 // Renew renews the lease of one run, for a holder that has just got it or that
 // is not sure of it.
 func (l *Ledger) Renew(ctx context.Context, by Holder) (*Head, error) {

@@ -35,6 +35,7 @@ type Ledger struct {
 	done   func(context.Context, Effort)
 
 	turns    Turns         // nil if there are none
+	leave    func()        // turns.Leave, or does nothing
 	patience time.Duration // see Options
 	observe  func(*Head, []Outcome)
 
@@ -125,11 +126,15 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	if opts.DeadLetters == 0 {
 		opts.DeadLetters = maxDeadLetters
 	}
+	leave := func() {}
+	if opts.Turns != nil {
+		leave = opts.Turns.Leave
+	}
 	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
 	return &Ledger{
 		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, user: user,
 		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
-		retry: opts.Retry, failed: opts.Failed, done: opts.Done, turns: opts.Turns, patience: opts.Patience, observe: opts.Observe,
+		retry: opts.Retry, failed: opts.Failed, done: opts.Done, turns: opts.Turns, leave: leave, patience: opts.Patience, observe: opts.Observe,
 		dropsSecret:    opts.DropsSecret,
 		isLive:         opts.Live,
 		userPart:       opts.UserPart,
@@ -347,4 +352,12 @@ func (m *missingBlobs) retry(err error, h *Head) bool {
 	}
 	m.times++
 	return m.times <= maxRereads
+}
+
+// Effort is what an operation has cost.
+type Effort struct {
+	Bytes     int  // written to the store, head and blobs
+	Tries     int  // attempts to replace the head
+	Conflicts int  // attempts that failed because another writer was faster
+	Unknown   bool // it is not known whether the operation took effect
 }

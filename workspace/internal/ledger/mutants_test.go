@@ -327,7 +327,7 @@ var mutants = []mutant{
 		{"content.go", "		if from.Position == at {", "		if from.Version == at.Version {"},
 	}},
 	{name: "content is taken for fitting before it is checked", edits: []textEdit{
-		{"commit.go", "		if err := l.contents.fits(unchecked.doc); err != nil {", "		l.contents.noteFitting(unchecked.Position)\n		if err := l.contents.fits(unchecked.doc); err != nil {"},
+		{"submission.go", "		if err := l.contents.fits(unchecked.doc); err != nil {", "		l.contents.noteFitting(unchecked.Position)\n		if err := l.contents.fits(unchecked.doc); err != nil {"},
 	}},
 	{name: "cached content is changed", edits: []textEdit{
 		{"content.go", "copied.doc = copied.doc.Clone()", "copied.doc = c.contents.newest.doc"},
@@ -392,8 +392,7 @@ var mutants = []mutant{
 		{"record.go", "document.Origin{Time: r.Time,", "document.Origin{Time: CurrentTime(),"},
 	}},
 	{name: "a conversation is kept that has changed", finder: documents, edits: []textEdit{
-		{inDocument + "references.go", "e.Field != fieldVersion && e.Field != fieldNumbers:\n		d.conversation = &keptConversation{}\n",
-			"e.Field != fieldVersion && e.Field != fieldNumbers:\n"},
+		{inDocument + "references.go", "		return true\n	}\n	return false\n", "	}\n	return false\n"},
 	}},
 	{name: "a conversation is kept that was shortened", finder: documents, edits: []textEdit{
 		{inDocument + "window.go", "		short = d.conversation.shortened(messages, results)\n", "		short = d.conversation.shortened(messages, nil)\n		_ = results\n"},
@@ -426,7 +425,7 @@ var mutants = []mutant{
 		{"commit.go", "		other.sign(nonce)\n", "		other.sign(nonce)\n		t.cond = store.Always\n"},
 	}},
 	{name: "the user part has the operation of another one", finder: families, edits: []textEdit{
-		{"shared.go", "	c.other.op = c.op\n", ""},
+		{"commit.go", "	c.other.op = c.op\n", ""},
 		{"commit.go", "		other.sign(nonce)\n", "		other.sign(c.other.op + attemptText(c.attempts))\n"},
 		{"commit.go", "	if h.hasOp(c.op) {\n", "	if c.other == nil && h.hasOp(c.op) {\n"},
 	}},

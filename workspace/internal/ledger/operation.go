@@ -245,6 +245,27 @@ func (l *Ledger) Delete(ctx context.Context) (*Head, error) {
 	return l.delete(ctx, closing{}, func(h *Head) bool { return !h.Exists() })
 }
 
+// closing says what the head of a workspace that is deleted keeps: see Head.
+type closing struct{ closed, sweeping bool }
+
+// Close deletes the workspace for good: until Expire, those who would make it
+// again get ErrUserDeleted. In the user part, sweeping lists the user in Running
+// until Swept, and no thread of the user is made from now on.
+func (l *Ledger) Close(ctx context.Context, sweeping bool) (*Head, error) {
+	return l.delete(ctx, closing{closed: true, sweeping: sweeping}, func(h *Head) bool {
+		return h.Closed && (h.Sweeping || !sweeping)
+	})
+}
+
+// Swept says that the user who was deleted has no threads any more.
+func (l *Ledger) Swept(ctx context.Context) error {
+	_, err := l.commitHead(ctx, func(t *transition) error {
+		t.Sweeping = false
+		return nil
+	})
+	return err
+}
+
 // delete deletes the workspace, unless its head says that this is done.
 func (l *Ledger) delete(ctx context.Context, c closing, done func(*Head) bool) (*Head, error) {
 	now := l.now()

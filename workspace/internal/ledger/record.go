@@ -23,6 +23,21 @@ const (
 	KindRevert    = "revert"
 )
 
+// Ending says how the handling of a message has ended.
+type Ending string
+
+// The endings that are stored. Package workspace documents them.
+const (
+	EndingFinished    Ending = "finished"
+	EndingFailed      Ending = "failed" // only in records: the message is a dead letter
+	EndingInterrupted Ending = "interrupted"
+	EndingRolledBack  Ending = "rolled_back"
+	EndingCancelled   Ending = "cancelled"
+	EndingReset       Ending = "reset"
+	EndingDiscarded   Ending = "discarded"
+	EndingDropped     Ending = "dropped"
+)
+
 // Record is one change of the content of a workspace.
 type Record struct {
 	Version uint64    `json:"version"`
@@ -101,7 +116,7 @@ func (r *Record) appendJSON(b []byte) ([]byte, error) {
 
 // newStoredRecord returns the record with a version, whose text was read.
 func newStoredRecord(version uint64, text []byte) (*storedRecord, error) {
-	_, chain, ok := cutHash(text, "chain")
+	_, chain, ok := findHash(text, "chain")
 	if !ok {
 		return nil, fmt.Errorf("record %d has no chain", version)
 	}
@@ -143,3 +158,13 @@ func CurrentTime() time.Time { return time.Now().UTC().Truncate(time.Millisecond
 
 // recordPartBytes is the maximum length of a part of a record.
 var recordPartBytes = 256 << 10
+
+// Change is a change of the content.
+type Change struct {
+	Effects []state.Effect
+	Purge   bool // a secret is replaced or deleted
+	// Time is that of the record. The messages that it stores have it too.
+	Time time.Time
+	// Title is that of the conversation from now on, or "" if it stays.
+	Title string
+}

@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/agentstate/state/workspace/internal/document"
 )
@@ -68,38 +66,4 @@ func (l *Ledger) commitShared(
 		}
 	}
 	return c.perform(ctx, apply)
-}
-
-// pairWith lets the operation take effect together with one on the user part.
-func (c *commit) pairWith(l *Ledger, apply transitionFunc) {
-	c.other, c.otherApply = l.newCommit(), apply
-	c.other.op = c.op
-}
-
-// prepareOther prepares the operation on the user part, if there is one that
-// changes it. The attempt is to be made again if it can tell that something else
-// has happened.
-func (c *commit) prepareOther(ctx context.Context) (t *transition, again bool, err error) {
-	if c.other == nil {
-		return nil, false, nil
-	}
-	t, written, err := c.other.prepare(ctx, func(t *transition) error {
-		err := c.otherApply(t)
-		switch {
-		case !c.touches || !errors.Is(err, errNoChange):
-			return err
-		case t.Closed:
-			return ErrUserDeleted
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errNoChange):
-		return nil, false, nil
-	case err != nil:
-		return nil, false, fmt.Errorf("what the threads of the user share: %w", err)
-	case written != nil: // the head of the thread was read before
-		return nil, true, c.wait(ctx)
-	}
-	return t, t == nil, nil
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/agentstate/state"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
@@ -167,17 +167,25 @@ func (t *transition) stopRun(busy Busy, now time.Time) error {
 	return t.endRun(kind, ending, effects, "", now)
 }
 
-// endRun ends the run with a record that has effects.
-func (t *transition) endRun(
-	kind string, ending Ending, effects func() ([]state.Effect, error), reason string, now time.Time,
-) error {
-	list, err := effects()
-	if err != nil {
-		return err
+// commitFitting is commitAnew for a transition that calls checkFits. It returns
+// the error of Options.Fits if the content does not fit.
+func (l *Ledger) commitFitting(ctx context.Context, apply transitionFunc) (*Head, error) {
+	var checked *Position
+	for {
+		h, err := l.commitAnew(ctx, func(t *transition) error {
+			t.reader.checked = checked
+			return apply(t)
+		})
+		var unchecked *uncheckedError
+		if !errors.As(err, &unchecked) || errors.Is(err, store.ErrUnknownOutcome) {
+			return h, err
+		}
+		if err := l.contents.fits(unchecked.doc); err != nil {
+			return nil, err
+		}
+		checked = &unchecked.Position
+		l.contents.noteFitting(*checked)
 	}
-	r := t.runRecord(kind, now, list)
-	r.Ending, r.Reason = ending, reason
-	return t.endMessage(r)
 }
 
 // forgetDeadLetter removes a dead letter with its message.

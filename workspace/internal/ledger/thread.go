@@ -29,7 +29,14 @@ func SharedID(user string) string { return escapeName.Replace(user) + threadSepa
 // SplitID returns the user and the thread of an id.
 func SplitID(id string) (user, thread string) {
 	user, thread, _ = strings.Cut(id, threadSeparator)
-	return unescapeName.Replace(user), unescapeName.Replace(thread)
+	return unescaped(user), unescaped(thread)
+}
+
+func unescaped(name string) string {
+	if !strings.Contains(name, "%") { // the Replacer would copy it
+		return name
+	}
+	return unescapeName.Replace(name)
 }
 
 // IsShared reports whether an id is that of what the threads of a user share.

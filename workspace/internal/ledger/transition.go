@@ -22,10 +22,10 @@ type transition struct {
 	*Head
 	ledger  *Ledger
 	ctx     context.Context
-	reader  *contentReader // also of the new blobs
-	base    Position       // of the head read
-	baseSeq uint64         // of the head read
-	listed  listed         // as the head read says
+	reader  contentReader // also of the new blobs
+	base    Position      // of the head read
+	baseSeq uint64        // of the head read
+	listed  listed        // as the head read says
 
 	cond       store.Condition // under which the head read is replaced
 	remembered bool            // it was not read, but remembered
@@ -379,3 +379,16 @@ func (t *transition) dropParts(list blobList) error {
 }
 
 var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
+
+// endRun ends the run with a record that has effects.
+func (t *transition) endRun(
+	kind string, ending Ending, effects func() ([]state.Effect, error), reason string, now time.Time,
+) error {
+	list, err := effects()
+	if err != nil {
+		return err
+	}
+	r := t.runRecord(kind, now, list)
+	r.Ending, r.Reason = ending, reason
+	return t.endMessage(r)
+}

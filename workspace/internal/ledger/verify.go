@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 
@@ -150,4 +151,57 @@ func (v *verification) survey(ctx context.Context) error {
 	}
 	v.report.Keys = slices.Sorted(maps.Keys(keys))
 	return nil
+}
+
+// liveBlobs yields the names of the blobs to which a head refers, and of those
+// to which they refer.
+func (c *contentReader) liveBlobs(ctx context.Context, h *Head) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, m := range h.messages() {
+			if m.Blob != "" && !yield(m.Blob, nil) {
+				return
+			}
+		}
+		for _, name := range []string{h.Endings, h.Outcomes, h.DeadLetters.Blob} {
+			if name != "" && !yield(name, nil) {
+				return
+			}
+		}
+		dead, err := c.deadLetters(ctx, h)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, d := range dead {
+			if d.Message.Blob != "" && !yield(d.Message.Blob, nil) {
+				return
+			}
+		}
+		for name, err := range c.pastBlobs(ctx, h) {
+			if !yield(name, err) || err != nil {
+				return
+			}
+		}
+		parts := blobList{}
+		if h.Snapshot != nil {
+			parts = h.Snapshot.Parts
+		}
+		for i, list := range []blobList{h.Queue, h.Records, parts} {
+			for n, err := range list.all(ctx, c.readLists) {
+				names := []string{n.text}
+				switch {
+				case err != nil || n.level > 0:
+				case i == 0:
+					names[0], _ = cutQueueEntry(n.text)
+				case i == 1:
+					names, err = c.recordBlobs(ctx, n.text)
+				}
+				for _, name := range names {
+					if !yield(name, err) || err != nil {
+						return
+					}
+				}
+			}
+		}
+	}
 }
