@@ -1,8 +1,12 @@
 package workspace
 
 import (
+	"context"
+	"slices"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // EventKind is the kind of an Event.
@@ -90,4 +94,176 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		out.RunID = e.Run.ID
 	}
 	return jsontext.Marshal(out)
+}
+
+// maxItems is the number of events that a follower may be behind.
+const maxItems = 64
+
+// follower gets the events of a feed.
+type follower struct {
+	feed      *feed
+	messageID string // the message that it waits for, or "" for all events
+	wake      chan struct{}
+
+	// Guarded by feed.mu:
+	items   []item
+	told    ledger.Age // of the newest head that it was told
+	dropped uint64     // how many events it has missed
+	live    liveSeen   // of the run that another process holds
+	err     error
+}
+
+// item is an event for a follower.
+type item struct {
+	Event
+	head    *ledger.Head
+	stored  bool   // Outcome is as it was stored, and not masked
+	dropped uint64 // how many events in front of it were dropped, since the beginning
+	thread  string // the workspace that the head is of, if the follower is that of a user part
+}
+
+func newFollower(f *feed, messageID string) *follower {
+	return &follower{feed: f, messageID: messageID, wake: make(chan struct{}, 1)}
+}
+
+// add adds an item. If the follower is too far behind, a summary replaces what it
+// can do without. The caller holds feed.mu.
+func (w *follower) add(i item) {
+	if w.messageID != "" {
+		switch {
+		case i.Kind == EventSummary:
+		case i.Kind == EventEnded && i.MessageID == w.messageID && i.head.Age().After(w.told):
+		default:
+			return
+		}
+	}
+	if i.head != nil && i.thread == "" && (i.Kind == EventSummary || i.Kind == EventEnded) {
+		w.noteHead(i.head)
+	}
+	if w.continues(i) {
+		w.items[len(w.items)-1].Delta += i.Delta
+		return
+	}
+	if len(w.items) >= maxItems {
+		w.drop()
+	}
+	i.dropped = w.dropped
+	w.items = append(w.items, i)
+	wake(w.wake)
+}
+
+// beginText tells the follower alone the text of a run so far, before it has read
+// anything. Pieces that have come meanwhile are in it.
+func (w *follower) beginText(e Event) {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	w.items = slices.DeleteFunc(w.items, func(i item) bool { return i.Kind == EventDelta })
+	w.add(item{Event: e, head: w.feed.head})
+}
+
+// continues reports whether an item is the next piece of the text with which the
+// items end. The caller holds feed.mu.
+func (w *follower) continues(i item) bool {
+	return len(w.items) > 0 && follows(w.items[len(w.items)-1], i)
+}
+
+// follows reports whether i is the next piece of the text of last.
+func follows(last, i item) bool {
+	return last.Kind == EventDelta && i.Kind == EventDelta && last.MessageID == i.MessageID &&
+		last.Message == i.Message && last.Attempt == i.Attempt && last.Offset+len(last.Delta) == i.Offset
+}
+
+// drop replaces the items by a summary, the threads that have changed, the last
+// endings and the text that is under way. The caller holds feed.mu.
+func (w *follower) drop() {
+	var threads, endings, text []item
+	for _, i := range w.items {
+		switch {
+		case i.thread != "":
+			threads = append(threads, i)
+		case i.Kind == EventEnded:
+			endings, text = append(endings, i), nil
+		case i.Kind != EventDelta:
+		case text != nil && follows(text[0], i):
+			text[0].Delta += i.Delta
+		default:
+			text = []item{i}
+		}
+	}
+	endings = endings[max(0, len(endings)-maxItems/2):]
+	kept := slices.Concat([]item{{Event: Event{Kind: EventSummary}, head: w.feed.head}}, threads, endings, text)
+	w.dropped += uint64(len(w.items) - len(threads) - len(endings) - len(text))
+	for n := range kept {
+		kept[n].dropped = w.dropped
+	}
+	w.items = kept
+}
+
+// noteHead notes that the follower was told a head. The caller holds feed.mu.
+func (w *follower) noteHead(h *ledger.Head) {
+	if h.Age().After(w.told) {
+		w.told = h.Age()
+	}
+}
+
+// addSummary adds a summary of a head that the follower was not told. The caller
+// holds feed.mu.
+func (w *follower) addSummary(h *ledger.Head) {
+	if !h.Age().After(w.told) {
+		return
+	}
+	if n := len(w.items); n > 0 && w.items[n-1].Kind == EventSummary && w.items[n-1].thread == "" {
+		w.items = w.items[:n-1]
+	}
+	w.add(item{Event: Event{Kind: EventSummary}, head: h})
+}
+
+// noteTold notes that the follower knows a head. It drops what the feed has told
+// of that head and of older ones, which may not know the message yet.
+func (w *follower) noteTold(h *ledger.Head) {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	w.noteHead(h)
+	w.items = slices.DeleteFunc(w.items, func(i item) bool {
+		return (i.Kind == EventSummary || i.Kind == EventEnded) && i.head != nil && i.thread == "" && !i.head.Age().After(h.Age())
+	})
+	if f := w.feed; f.told == nil {
+		f.told = h
+	}
+	if f := w.feed; f.head == nil {
+		f.head = h
+	}
+}
+
+// fail ends the follower. The caller holds feed.mu.
+func (w *follower) fail(err error) {
+	w.err = err
+	wake(w.wake)
+}
+
+// next waits for the next item.
+func (w *follower) next(ctx context.Context) (item, error) {
+	for {
+		if i, ok, err := w.take(); ok || err != nil {
+			return i, err
+		}
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+			return item{}, context.Cause(ctx)
+		case <-w.feed.m.ctx.Done():
+			return item{}, context.Cause(w.feed.m.ctx)
+		}
+	}
+}
+
+func (w *follower) take() (i item, ok bool, err error) {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	if len(w.items) == 0 {
+		return item{}, false, w.err
+	}
+	i = w.items[0]
+	w.items = w.items[1:]
+	return i, true, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -13,6 +14,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -325,3 +327,87 @@ func checkID(id string) error {
 	}
 	return nil
 }
+
+// ClientTool is a tool that the sender of a message has, such as a page.
+type ClientTool struct {
+	Name        string     `json:"name"`
+	Description string     `json:"description,omitempty"`
+	Schema      state.JSON `json:"schema,omitempty"` // of the arguments, an object (default: no arguments)
+}
+
+// maxClientTools is the maximum number of tools of a message.
+const maxClientTools = 128
+
+// errClient is why a call of a tool of the sender waits.
+var errClient = errors.New("the sender of the message has the tool")
+
+// toolsOf returns tools whose calls are suspended, or why there cannot be such.
+func toolsOf(list []ClientTool) (tools []*tool.Tool, err error) {
+	if len(list) > maxClientTools {
+		return nil, &state.LimitError{Name: "tools of a message", Limit: maxClientTools, Got: len(list)}
+	}
+	for _, c := range list {
+		if c.Schema == "" {
+			c.Schema = `{"type":"object"}`
+		}
+		t, err := tool.Raw(c.Name, c.Description, c.Schema, func(context.Context, state.JSON) (state.JSON, error) {
+			return "", tool.Suspend(errClient)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(tools, func(o *tool.Tool) bool { return o.Name() == c.Name }) {
+			return nil, fmt.Errorf("two tools are named %q", c.Name)
+		}
+		tools = append(tools, t)
+	}
+	return tools, nil
+}
+
+// Ending says how the handling of a message has ended.
+type Ending string
+
+// The endings. All but EndingFenced and EndingAbandoned are stored.
+const (
+	EndingFinished    Ending = "finished"    // Options.Run returned nil, and its changes are stored
+	EndingFailed      Ending = "failed"      // the message is a dead letter
+	EndingInterrupted Ending = "interrupted" // another message with BusyInterrupt has ended the run
+	EndingRolledBack  Ending = "rolled_back" // another message with BusyRollback has ended the run
+	EndingCancelled   Ending = "cancelled"   // Manager.Cancel has ended the run
+	EndingReset       Ending = "reset"       // Manager.Reset has dropped the message
+	EndingDiscarded   Ending = "discarded"   // Manager.Discard has dropped the message
+	EndingDropped     Ending = "dropped"     // there were too many dead letters after it
+	EndingFenced      Ending = "fenced"      // another holder has taken the run over, or its lease has expired
+	EndingAbandoned   Ending = "abandoned"   // the end of the run could not be stored; it will be taken over
+)
+
+// Busy determines what happens to a message that arrives during a run.
+type Busy int
+
+const (
+	// BusyDefault is Options.Busy in a Message, and BusyEnqueue in Options.
+	BusyDefault Busy = iota
+	// BusyEnqueue lets the message wait in a durable queue. The holder of the
+	// run handles it later.
+	BusyEnqueue
+	// BusyReject rejects the message.
+	BusyReject
+	// BusyInterrupt ends the run, keeps its committed changes and handles the
+	// message.
+	BusyInterrupt
+	// BusyRollback ends the run, undoes its committed changes and handles the
+	// message.
+	BusyRollback
+)
+
+func (b Busy) valid() bool { return b >= BusyDefault && b <= BusyRollback }
+
+// Takeover determines how a run continues whose holder has died.
+type Takeover int
+
+const (
+	// TakeoverResume keeps the committed changes of the run.
+	TakeoverResume Takeover = iota
+	// TakeoverRestart undoes the committed changes of the run.
+	TakeoverRestart
+)

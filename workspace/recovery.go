@@ -2,13 +2,18 @@ package workspace
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -186,4 +191,224 @@ func (m *Manager) takeOverIfExpired(ctx context.Context, l *ledger.Ledger, look 
 			return true, err
 		}
 	}
+}
+
+// isFree reports whether a run has a vacant lease, so that any Manager may take
+// it at once. The run of a ticket is left to the Manager that has queued it.
+func isFree(h *ledger.Head) bool { return h.Run != nil && h.Run.Vacant() && !h.Run.Message.Ticket }
+
+// takeVacantRun begins the run of a head in the background if its lease is
+// vacant.
+func (m *Manager) takeVacantRun(l *ledger.Ledger, h *ledger.Head) {
+	if m.opts.Run == nil || h == nil || h.Run == nil || !h.Run.Vacant() || h.Run.Message.Ticket {
+		return
+	}
+	m.trackRun()
+	started := m.background(func() {
+		defer m.untrackRun()
+		if m.takeOver(m.ctx, l, h.LeaseState()) != nil {
+			m.watchRun(l.User(), l)
+		}
+	})
+	if !started {
+		m.untrackRun()
+	}
+}
+
+// takeOver takes a run over, unless its lease was renewed since it was observed,
+// and handles it in the background. If all slots are taken, it waits for one in
+// the background.
+func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledger.LeaseState) error {
+	if m.opts.Run == nil {
+		return nil
+	}
+	if err := m.checkAccepting(); err != nil {
+		return err
+	}
+	m.trackRun()
+	defer m.untrackRun()
+	next := l.NewLease()
+	if m.slots.try(l.User(), next.ID) {
+		return m.takeOverWith(ctx, l, observed, next)
+	}
+	if !m.slots.markWaiting(l.User()) {
+		return nil
+	}
+	m.trackRun()
+	started := m.background(func() {
+		defer m.untrackRun()
+		err := m.slots.enter(m.accepting, l.User(), next.ID)
+		m.slots.unmarkWaiting(l.User()) // a run that waits from now on may not be seen below
+		if err == nil && m.takeOverLate(l, observed, next) != nil {
+			m.watchRun(l.User(), l)
+		}
+	})
+	if !started {
+		m.untrackRun()
+		m.slots.unmarkWaiting(l.User())
+	}
+	return nil
+}
+
+// takeOverLate takes over a run that was observed some time ago, or one that
+// waits meanwhile.
+func (m *Manager) takeOverLate(l *ledger.Ledger, observed ledger.LeaseState, next ledger.Lease) error {
+	h, err := l.ReadHead(m.accepting)
+	if err != nil {
+		m.slots.drop(next.ID)
+		return err
+	}
+	if isFree(h) {
+		observed = h.LeaseState()
+	}
+	return m.takeOverWith(m.accepting, l, observed, next)
+}
+
+// takeOverWith takes a run over with a lease that has a slot.
+func (m *Manager) takeOverWith(
+	ctx context.Context, l *ledger.Ledger, observed ledger.LeaseState, next ledger.Lease,
+) error {
+	defer m.slots.drop(next.ID) // unless a run has it
+	i, err := m.holder.join(ctx)
+	if err != nil {
+		return err
+	}
+	defer i.leave()
+	next = next.HeldBy(i.id)
+	began := time.Now()
+	c := m.contender(next)
+	c.Observed = observed
+	ctx, op := m.begin(ctx, Operation{Kind: OpTakeover, UserID: l.User(), Root: true})
+	op.vacant = observed.Vacant()
+	taking, cancel := m.withinStoreTimeout(ctx)
+	h, taken, err := l.TakeOver(taking, c)
+	cancel()
+	op.endTakeover(h, taken, next, err)
+	switch {
+	case errors.Is(err, ledger.ErrLeaseRenewed):
+		return nil
+	case err != nil:
+		if errors.Is(err, store.ErrUnknownOutcome) {
+			m.releaseInDoubt(l, i, next)
+		}
+		return err
+	}
+	var run *Run
+	if h.Run != nil && h.Run.LeaseID == next.ID {
+		run, err = m.newRun(m.ctx, l, h, began, false)
+	}
+	m.noteTaken(ctx, l, taken) // the next run is held meanwhile
+	if run != nil {
+		m.drainInBackground(run)
+	}
+	return err
+}
+
+// contender returns this Manager as one that takes a run over with a lease.
+func (m *Manager) contender(next ledger.Lease) ledger.Contender {
+	return ledger.Contender{
+		How: ledger.Takeover(m.opts.Takeover), MaxAttempts: m.opts.Attempts, Lease: next,
+	}
+}
+
+// noteTaken reports the message that a takeover has given up.
+func (m *Manager) noteTaken(ctx context.Context, l *ledger.Ledger, taken ledger.Taken) {
+	if taken.Dead == nil {
+		return
+	}
+	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID)
+	m.logDropped(ctx, l.User(), taken.Dropped)
+}
+
+// logDropped logs the dead letters that had to go.
+func (m *Manager) logDropped(ctx context.Context, user string, dropped []ledger.DeadLetter) {
+	for _, d := range dropped {
+		m.logEvent(ctx, slog.LevelWarn, "dead letter dropped", user,
+			slog.String("message", d.Message.ID), slog.String("run", d.RunID))
+	}
+}
+
+// releaseInDoubt releases the run of a lease that a write of unknown outcome may
+// have begun. Nothing handles it. It does so in the background, and tries again
+// while the store is away, until the Manager is closed.
+func (m *Manager) releaseInDoubt(l *ledger.Ledger, i *incarnation, lease ledger.Lease) {
+	if lease.ID == "" {
+		return
+	}
+	i.abandon(lease.ID)
+	if !i.enter() {
+		return // others find that its holder has ended
+	}
+	if !m.background(func() {
+		defer i.leave()
+		if h, err := l.Release(m.ctx, ledger.Holder{LeaseID: lease.ID}); err == nil {
+			m.takeVacantRun(l, h)
+		} else if !errors.Is(err, ErrFenced) {
+			m.watchRun(l.User(), l)
+		}
+	}) {
+		i.leave()
+	}
+}
+
+// expirySends is the time after which a call that has expired, and is still not
+// answered, is looked at again, in TTLs: the message that answers it may have to
+// wait, or have been undone.
+const expirySends = 15
+
+// expirer returns a function that lets messages answer the calls that have expired,
+// in all workspaces. It remembers which messages it has sent, and is for one
+// goroutine.
+func (m *Manager) expirer() func(context.Context) error {
+	var sent map[ledger.Expiry]time.Time
+	return func(ctx context.Context) error {
+		next := map[ledger.Expiry]time.Time{}
+		for e, err := range ledger.Expired(ctx, m.db, m.sealer, ledger.CurrentTime()) {
+			if err != nil {
+				return err
+			}
+			at, known := sent[e]
+			if known && time.Since(at) < expirySends*m.opts.TTL {
+				next[e] = at
+				continue
+			}
+			err = m.expireCalls(ctx, e.User)
+			switch {
+			case err == nil, errors.Is(err, ErrNotSuspended): // somebody has decided
+				next[e] = time.Now()
+			case !errors.Is(err, ErrClosed):
+				m.logWarning(ctx, e.User, "calls have expired and are not answered", err)
+			}
+		}
+		sent = next
+		return nil
+	}
+}
+
+// expireCalls sends the message. Its id is that of the calls, so that several
+// Managers send one, and an operator can see that it has failed.
+func (m *Manager) expireCalls(ctx context.Context, user string) error {
+	v, err := m.View(ctx, user)
+	if err != nil {
+		return err
+	}
+	now, id := ledger.CurrentTime(), sha256.New()
+	msg := Message{Busy: BusyEnqueue}
+	for _, s := range v.Suspended() {
+		if !s.Until.IsZero() && !s.Until.After(now) {
+			msg.Answers = append(msg.Answers, runctx.Expiry(s.ToolCall))
+			_, _ = io.WriteString(id, s.RunID+"/"+runctx.Key(s.ToolCall)+"/"+s.Until.String()+"\n")
+		}
+	}
+	msg.ID = "expiry-" + hex.EncodeToString(id.Sum(nil)[:16])
+	failed := func(d DeadLetter) bool { return d.Message.ID == msg.ID }
+	if len(msg.Answers) == 0 || slices.ContainsFunc(v.DeadLetters, failed) {
+		return nil
+	}
+	out, err := m.Submit(ctx, user, msg)
+	if err == nil && out.Status == StatusDuplicate { // it waits, which refuses another one, or its run was undone
+		msg.ID = ""
+		_, err = m.Submit(ctx, user, msg)
+	}
+	return err
 }

@@ -2,6 +2,10 @@ package workspace
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"runtime/trace"
+	"sync"
 	"time"
 
 	"github.com/agentstate/state"
@@ -141,4 +145,110 @@ type Operation struct {
 	// in errors. It is nil if the content of the workspace is not known. It may
 	// be called only during the call.
 	Redact func(text string) string
+}
+
+// startTrace calls Tracer.Start. It reports whether that has returned.
+func (m *telemetry) startTrace(ctx context.Context, op Operation) (out context.Context, ok bool) {
+	out = ctx
+	m.callTracer(ctx, "Start", func(t Tracer) {
+		if started := t.Start(ctx, op); started != nil {
+			out = started
+		}
+		ok = true
+	})
+	return out, ok
+}
+
+// endTrace calls Tracer.End.
+func (m *telemetry) endTrace(ctx context.Context, op Operation) {
+	m.callTracer(ctx, "End", func(t Tracer) { t.End(ctx, op) })
+}
+
+// injectTrace calls Tracer.Inject.
+func (m *telemetry) injectTrace(ctx context.Context) string {
+	var trace string
+	if m.tracer != nil {
+		m.callTracer(ctx, "Inject", func(t Tracer) { trace = usableTrace(t.Inject(ctx)) })
+	}
+	return trace
+}
+
+// callTracer calls a method of the Tracer.
+func (m *telemetry) callTracer(ctx context.Context, method string, call func(Tracer)) {
+	began := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			m.tracerPanicked.Do(func() {
+				text := masked // the Tracer knows the results of runs
+				if err, ok := p.(runtime.Error); ok {
+					text = err.Error()
+				}
+				m.logBroken(ctx, "Tracer", "", fmt.Errorf("%w: Tracer.%s: %s", errPanic, method, text))
+			})
+		}
+		if took := time.Since(began); took > m.ttl/10 {
+			m.logSlow(ctx, "Tracer."+method, "", took)
+		}
+	}()
+	call(m.tracer)
+}
+
+// newTraceTask returns the context of a run, which is a task of an execution
+// trace until end is called.
+func newTraceTask(ctx context.Context) (traced context.Context, end func()) {
+	if !trace.IsEnabled() {
+		return ctx, func() {}
+	}
+	ctx, task := trace.NewTask(ctx, "agentstate.run")
+	return ctx, task.End
+}
+
+// startCommitRegion makes a commit a region of an execution trace.
+func startCommitRegion(ctx context.Context) *trace.Region {
+	return trace.StartRegion(ctx, "agentstate.commit")
+}
+
+// reportedResults are the results of a history of which the Tracer was told.
+type reportedResults struct {
+	mu   sync.Mutex
+	last *state.State // a snapshot
+}
+
+// since returns the results of a snapshot that were not reported, and notes that
+// they are.
+func (r *reportedResults) since(now *state.State) []state.InferenceResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, after := r.last.History(), now.History()
+	r.last = now
+	n := min(before.Len(), after.Len())
+	for ; n > 0; n-- {
+		was, _ := before.At(n - 1)
+		is, _ := after.At(n - 1)
+		if keyOfResult(was) == keyOfResult(is) {
+			break
+		}
+	}
+	known := map[resultKey]bool{} // they may have moved
+	for i := n; i < before.Len(); i++ {
+		was, _ := before.At(i)
+		known[keyOfResult(was)] = true
+	}
+	var fresh []state.InferenceResult
+	for i := n; i < after.Len(); i++ {
+		if is, _ := after.At(i); !known[keyOfResult(is)] {
+			fresh = append(fresh, is)
+		}
+	}
+	return fresh
+}
+
+// resultKey tells results apart.
+type resultKey struct {
+	id, agent, raw string
+	at             int64
+}
+
+func keyOfResult(r state.InferenceResult) resultKey {
+	return resultKey{r.ID, r.Agent, r.Raw, r.CreatedAt.UnixNano()}
 }

@@ -78,3 +78,75 @@ func (m *core) forEach(
 
 // maxGlimpses is the number of workspaces at which forEach looks concurrently.
 const maxGlimpses = 64
+
+// DeleteUser deletes everything about a user: the user part, all threads, the
+// user's own workspace, and the values of [Manager.Store] of each. It ends the
+// runs that are under way. userID is the name of the user, as [Thread] takes it.
+//
+// First it writes that the user was deleted. From then on, a write that would make
+// a thread of the user is ErrUserDeleted, in any process, until [Manager.Expire];
+// the user's own workspace follows at once. Threads that exist can be read until
+// they are deleted. If DeleteUser fails halfway or its process dies, any Manager
+// with Options.Run goes on after a few TTLs, and DeleteUser can be called again.
+//
+// Called within a run of the user, it ends that run, as Delete does.
+func (m *Manager) DeleteUser(ctx context.Context, userID string) error {
+	return m.operate(ctx, Operation{Kind: opDeleteUser, UserID: Shared(userID)}, func(ctx context.Context, l *ledger.Ledger) error {
+		if _, err := l.Close(ctx, true); err != nil {
+			return err
+		}
+		if run, ok := FromContext(ctx); ok {
+			if user, _ := SplitThread(run.user); user == userID { // which ends now
+				var cancel context.CancelFunc
+				ctx, cancel = m.untilClosed(context.WithoutCancel(ctx))
+				defer cancel()
+			}
+		}
+		return m.sweepUser(ctx, userID, l)
+	})
+}
+
+// sweepUser deletes what there still is of a user who was deleted.
+func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.Ledger) error {
+	own, err := m.ledger(Thread(userID, ""))
+	if err != nil {
+		return err
+	}
+	h, err := own.Close(ctx, false)
+	if err != nil {
+		return err
+	}
+	m.endLocalRuns(own.User(), h, ledger.EndingReset)
+	for found := true; found; { // no thread is made any more, but a list may miss one that changes
+		found = false
+		threads := func(yield func(string, error) bool) {
+			for u, err := range ledger.Heads(ctx, m.db, m.sealer, ledger.Range{Prefix: shared.User()}) {
+				found = true
+				if !yield(u.User, err) {
+					return
+				}
+			}
+		}
+		if _, err := m.forEach(ctx, "delete user", threads, func(id string) error { return m.Delete(ctx, id) }); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(ledger.ClearThreads(ctx, m.db, userID), m.data(own.User()).Clear(ctx)); err != nil {
+		return err
+	}
+	return shared.Swept(ctx)
+}
+
+// sweepLater goes on with what DeleteUser has left, in the background.
+func (m *Manager) sweepLater(id string) {
+	m.tidying.note(id, func(ctx context.Context) {
+		user, _ := SplitThread(id)
+		l, err := m.ledger(id)
+		if err == nil {
+			err = m.sweepUser(ctx, user, l)
+		}
+		if err != nil && ctx.Err() == nil {
+			m.logWarning(ctx, id, "user is not deleted yet", err)
+		}
+	})
+}
