@@ -30,7 +30,7 @@ type stream struct {
 
 	view   *workspace.View
 	conv   *conversation
-	head   head
+	head   string                // of the view
 	have   []message             // what the client shows
 	fields map[string]state.JSON // the state that it has, or nil if that is not known
 	isSeen bool                  // it knows a version of the state
@@ -41,19 +41,19 @@ type stream struct {
 	live    liveText
 }
 
-// head is what tells that a view is outdated.
-type head struct {
-	version           uint64
-	run               string
-	queued, suspended int
+// headOf tells views apart, of which a later one is outdated.
+func headOf(s *workspace.Summary) string {
+	run := ""
+	if s.Run != nil {
+		run = s.Run.ID
+	}
+	return fmt.Sprint(s.Version, s.Queued, s.Suspended, run)
 }
 
-func headOf(s *workspace.Summary) head {
-	h := head{version: s.Version, queued: s.Queued, suspended: s.Suspended}
-	if s.Run != nil {
-		h.run = s.Run.ID
-	}
-	return h
+// told is an event, or the error that ends them.
+type told struct {
+	workspace.Event
+	err error
 }
 
 const aliveInterval = 15 * time.Second
@@ -68,16 +68,11 @@ func (s *stream) serve() {
 		s.fail(err)
 		return
 	}
-	events := make(chan workspace.Event)
-	failed := make(chan error, 1)
+	events := make(chan told)
 	go func() { // ends with ctx
 		for e, err := range s.handler.m.Watch(s.ctx, s.thread) {
-			if err != nil {
-				failed <- err
-				return
-			}
 			select {
-			case events <- e:
+			case events <- told{e, err}:
 			case <-s.ctx.Done():
 				return
 			}
@@ -85,10 +80,10 @@ func (s *stream) serve() {
 	}()
 	select {
 	case e := <-events: // from here on, nothing is missed
-		s.head = headOf(&e.Summary)
-	case err := <-failed:
-		s.fail(err)
-		return
+		if s.head = headOf(&e.Summary); e.err != nil {
+			s.fail(e.err)
+			return
+		}
 	case <-s.ctx.Done():
 		return
 	}
@@ -100,9 +95,6 @@ func (s *stream) serve() {
 			more = s.on(e)
 		case <-tick.C:
 			more = s.out.alive() == nil
-		case err := <-failed:
-			s.fail(err)
-			return
 		case <-s.ctx.Done():
 			return
 		}
@@ -150,13 +142,16 @@ func (s *stream) read() bool {
 }
 
 // on tells the client of an event.
-func (s *stream) on(e workspace.Event) (more bool) {
+func (s *stream) on(e told) (more bool) {
+	if e.err != nil {
+		return s.fail(e.err)
+	}
 	switch before := s.head; e.Kind {
 	case workspace.EventDelta:
 		if s.openRun(); s.fields == nil {
 			s.showState()
 		}
-		s.tellText(&e)
+		s.tellText(&e.Event)
 		return true
 	case workspace.EventEnded:
 		s.last = e.MessageID

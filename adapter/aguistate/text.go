@@ -35,21 +35,15 @@ func (s *stream) tellText(e *workspace.Event) {
 		delta = delta[at-e.Offset:]
 	}
 	delta = s.live.rest + delta
-	whole := len(delta)
-	for whole > 0 && whole > len(delta)-utf8.UTFMax && !utf8.FullRuneInString(delta[lastRune(delta[:whole]):]) {
-		whole = lastRune(delta[:whole])
+	last := max(0, len(delta)-1) // where the last character begins
+	for last > 0 && !utf8.RuneStart(delta[last]) {
+		last--
 	}
-	s.live.rest = delta[whole:]
-	s.moreText(delta[:whole])
-}
-
-// lastRune returns where the last character of a text begins, whole or not.
-func lastRune(text string) int {
-	n := max(0, len(text)-1)
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
+	if utf8.FullRuneInString(delta[last:]) {
+		last = len(delta)
 	}
-	return n
+	s.live.rest = delta[last:]
+	s.moreText(delta[:last])
 }
 
 // shows reports whether the client has a message.
