@@ -281,9 +281,15 @@ func TestCompact(t *testing.T) {
 	require.Equal(t, "p:{\"a b\":[1.0,-0],\"q\\\" \\\\\":\" x \"}", string(jsontext.AppendCompact([]byte("p:"), []byte(src))))
 }
 
+// hashOf returns the hash of an object with a value.
+func hashOf(seed maphash.Seed, value string) uint64 {
+	sum, _, _ := jsontext.HashMembers(seed, []byte(`{"":`+value+`}`), nil)
+	return sum
+}
+
 func TestHashFollowsTheValue(t *testing.T) {
 	seed := maphash.MakeSeed()
-	hash := func(text string) uint64 { return jsontext.Hash(seed, []byte(text)) }
+	hash := func(text string) uint64 { return hashOf(seed, text) }
 	for _, same := range [][]string{
 		{`{"a":1,"b":[true,null]}`, `{"b":[true,null],"a":1}`, ` { "b" : [ true , null ] , "\u0061" : 1 } `},
 		{`"<é/>"`, `"\u003c\u00e9\/>"`},
@@ -348,12 +354,12 @@ func FuzzStrictCheck(f *testing.F) {
 		again, err := json.Marshal(want) // sorted and escaped otherwise: another text, the same value
 		require.NoError(t, err)
 		seed := maphash.MakeSeed()
-		require.Equal(t, jsontext.Hash(seed, data), jsontext.Hash(seed, again))
+		require.Equal(t, hashOf(seed, string(data)), hashOf(seed, string(again)))
 
 		switch want := want.(type) {
 		case map[string]any:
 			var names []string
-			sum, isCompact, err := jsontext.HashMembers(seed, data, func(name, value jsontext.Span) {
+			_, isCompact, err := jsontext.HashMembers(seed, data, func(name, value jsontext.Span) {
 				names = append(names, jsontext.Unquote(name.In(data)))
 				part, err := jsontext.Decode(value.In(data), jsontext.Limits{})
 				require.NoError(t, err)
@@ -361,7 +367,6 @@ func FuzzStrictCheck(f *testing.F) {
 			})
 			require.NoError(t, err)
 			require.Len(t, names, len(want))
-			require.Equal(t, jsontext.Hash(seed, data), sum)
 			require.Equal(t, compact.Len() == len(data), isCompact)
 			members, err := jsontext.Members(data)
 			require.NoError(t, err)

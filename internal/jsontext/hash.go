@@ -7,19 +7,12 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// Hash returns a hash of the value in a checked text. Texts of the same value
-// have the same hash: space, the order of members and escapes do not count, but
-// the spelling of numbers does. It recurses once per level: the caller must
-// have checked the text with a depth limit.
-func Hash(seed maphash.Seed, data []byte) uint64 {
-	h := hasher{cursor: cursor{data: data}, seed: seed}
-	h.skipSpace()
-	return h.hashValue()
-}
-
-// HashMembers is [Hash] for an object. It calls visit with the place of each
-// name, which has its quotes, and of each value. It reports whether the text is
-// compact: whether it has no space between its tokens.
+// HashMembers returns a hash of the object in a checked text. Texts of the same
+// value have the same hash: space, the order of members and escapes do not count,
+// but the spelling of numbers does. It calls visit with the place of each name,
+// which has its quotes, and of each value, and reports whether the text is
+// compact: whether it has no space between its tokens. It recurses once per
+// level: the caller must have checked the text with a depth limit.
 func HashMembers(seed maphash.Seed, data []byte, visit func(name, value Span)) (sum uint64, compact bool, err error) {
 	h := hasher{cursor: cursor{data: data}, seed: seed}
 	h.skipSpace()

@@ -48,9 +48,6 @@ func (l *List) Len() int { return l.len }
 // Bytes returns the sizes given to Append, added up, less what was dropped.
 func (l *List) Bytes() int { return l.bytes }
 
-// Type returns the slice type.
-func (l *List) Type() reflect.Type { return l.kind.typ }
-
 // Append returns the list with the elements of v added, which is a slice of the
 // list's type. They are assigned, not copied deeply; size is what they add to
 // Bytes.
