@@ -51,7 +51,6 @@ func fillInternal() bool {
 	internal.ExtraMember = func(m any, k int) (string, string, bool) { return m.(bodied).extraMember(k) }
 	internal.CallExtra = func(m any, k int) (string, bool) { return m.(bodied).callExtra(k) }
 	internal.SharedCalls = func(m any) any { return m.(bodied).sharedCalls() }
-	internal.SameBranch = func(a, b any) bool { return a.(*State).on().branch == b.(*State).on().branch }
 	internal.IsReference = func(st any, field string) bool {
 		sp, ok := st.(*State).on().schema.byName[field]
 		return ok && sp.form.Reference

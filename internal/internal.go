@@ -83,7 +83,7 @@ var (
 // ErrSharedStale is an error of RedoShared.
 var ErrSharedStale = errors.New("state: what was read of a shared field has changed")
 
-// Branch returns what identifies the content of a *state.State: all handles of it
+// Branch returns what identifies the branch of a *state.State: all handles on it
 // have the same. IsWritable reports whether it can be written at all.
 var (
 	Branch     func(st any) any
@@ -143,9 +143,6 @@ var IsReference func(st any, field string) bool
 // does not have it. The field is a *state.Field, or a name. Rights to the field
 // do not matter.
 var CheckField func(st, field any) error
-
-// SameBranch reports whether two *state.State are handles on one branch.
-var SameBranch func(a, b any) bool
 
 // IsKey reports whether a *state.State may hold an undeclared key with a name.
 var IsKey func(st any, name string) bool

@@ -73,7 +73,7 @@ func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 	}
 	t := &Turn{base: base, st: base, tools: slices.Clone(tools), others: true}
 	outer, nested := TurnOf(ctx)
-	if nested && outer.st.Agent() == base.Agent() && internal.SameBranch(outer.st, base) {
+	if nested && outer.st.Agent() == base.Agent() && internal.Branch(outer.st) == internal.Branch(base) {
 		t.base = outer.base
 	}
 	if agent != "" {
@@ -85,7 +85,7 @@ func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 	if t.run = runctx.RunOf(ctx); t.run == nil {
 		return t, nil
 	}
-	if !internal.SameBranch(t.run.State(), base) { // what is done there is not stored before it is joined
+	if internal.Branch(t.run.State()) != internal.Branch(base) { // what is done there is not stored before it is joined
 		t.run, t.inner = nil, true
 		return t, nil
 	}

@@ -266,7 +266,7 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	c := &call{ctx: req.Context(), format: format, sent: sent, limit: limit, add: st.History().Push}
 	if t.Converse && !isAside(req.Context()) {
 		c.add = st.History().Append
-		if run := runctx.RunOf(req.Context()); run != nil && internal.SameBranch(run.State(), st) {
+		if run := runctx.RunOf(req.Context()); run != nil && internal.Branch(run.State()) == internal.Branch(st) {
 			c.run = run
 		}
 		if turn := turnOf(req.Context(), st); turn != nil {
