@@ -2,7 +2,6 @@ package provider
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/agentstate/state/internal/fault"
@@ -143,8 +142,13 @@ func (r *entryReader) readParts(parts []Part) (content []byte, err error) {
 			if p.JSON == "" {
 				return nil, &fault.Error{Path: jsontext.Index("$.parts", i), Want: "JSON, or a part that the codec can encode", Got: "neither"}
 			}
+			name := ""
+			if p.Kind == PartOther {
+				name = p.Name
+			}
+			members, _ := jsontext.Members([]byte(p.JSON)) // none if it is not an object
 			item := jsontext.Object{}.With(origin.Item, []byte(p.JSON))
-			neutral = codec.TypedObject(otherName(p)).With(r.mark, item.JSON())
+			neutral = codec.TypedObject(otherName(name, members)).With(r.mark, item.JSON())
 		case kept != nil:
 			neutral = neutral.With(r.mark, kept.JSON())
 		}
@@ -153,18 +157,17 @@ func (r *entryReader) readParts(parts []Part) (content []byte, err error) {
 	return jsontext.Array(elements), nil
 }
 
-// otherName returns the type of a part that only its format can express. It is
-// not a text, which a message must be able to read.
-func otherName(p Part) string {
-	name := p.Name
-	if name == "" || p.Kind != PartOther {
-		members, _ := jsontext.Members([]byte(p.JSON)) // none if it is not an object
-		k := slices.IndexFunc(members, func(m jsontext.Member) bool { return string(m.Value) != "null" })
-		if name = ""; k >= 0 {
-			name = members[k].Name
+// otherName returns the type of a part that only its format can express: its
+// name, or that of its first member. It is not a text, which a message must be
+// able to read, nor thinking, which others leave out in silence.
+func otherName(name string, part jsontext.Object) string {
+	for _, m := range part {
+		if name == "" && !jsontext.IsNull(m.Value) {
+			name = m.Name
 		}
 	}
-	if name == "" || name == "text" {
+	switch name {
+	case "", "text", "thinking":
 		return "other"
 	}
 	return name

@@ -15,7 +15,7 @@ func (f *foreign) store(p *codec.TablePart) []byte {
 	neutral, plain := f.neutral(p.Members)
 	if neutral == nil {
 		item := jsontext.Object{{Name: origin.Item, Value: p.Raw}}
-		return codec.TypedObject(f.otherName(p.Members)).With(f.mark, item.JSON()).JSON()
+		return codec.TypedObject(otherName(p.Members.String("type"), p.Members)).With(f.mark, item.JSON()).JSON()
 	}
 	if kept := codec.Difference(p.Members, plain); kept != nil {
 		neutral = neutral.With(f.mark, kept.JSON())
@@ -94,21 +94,6 @@ func (f *foreign) part(role string, p codec.Part) (part jsontext.Object, written
 		part, _ = readText(text, "$") // none if the table is wrong
 	}
 	return part, written
-}
-
-// otherName returns the type of a part that only the API can express. It is not
-// that of thinking, which others leave out in silence.
-func (f *foreign) otherName(part jsontext.Object) string {
-	name := part.String("type")
-	for _, m := range part {
-		if name == "" && !jsontext.IsNull(m.Value) {
-			name = m.Name
-		}
-	}
-	if name == "" || name == "thinking" {
-		return "other"
-	}
-	return name
 }
 
 // readContent reads the value of a result that is parts. One that is a text, or
