@@ -140,24 +140,39 @@ func (s *sight) answersBehind(place int) (places []int) {
 		return nil
 	}
 	open := slices.Clone(sharedCalls(calls))
-	answer := func(i int) bool {
-		m, ok := s.at(i).(state.ToolResultMessage)
-		if !ok || i < place {
+	answer := func(m state.Message) bool {
+		result, ok := m.(state.ToolResultMessage)
+		if !ok {
 			return false
 		}
-		k := slices.IndexFunc(open, func(c state.ToolCall) bool { return keyOf(c) == keyOf(m.Call()) })
+		k := slices.IndexFunc(open, func(c state.ToolCall) bool { return keyOf(c) == keyOf(result.Call()) })
 		if k >= 0 {
 			open = slices.Delete(open, k, k+1)
 		}
 		return k >= 0
 	}
 	for _, i := range s.before {
-		answer(i)
+		if i > place {
+			answer(s.at(i))
+		}
+	}
+	again := map[state.ToolCall]bool{} // behind the beginning
+	for _, m := range s.from(s.begin) {
+		if len(open) == 0 {
+			return nil
+		}
+		if calls, ok := m.(state.ToolCallMessage); ok {
+			for _, c := range sharedCalls(calls) {
+				again[keyOf(c)] = true
+			}
+		} else if result, ok := m.(state.ToolResultMessage); ok && !again[keyOf(result.Call())] {
+			answer(m)
+		}
 	}
 	for i := place + 1; i < s.begin && len(open) > 0; i++ {
-		switch s.at(i).(type) {
+		switch m := s.at(i).(type) {
 		case state.ToolResultMessage:
-			if !slices.Contains(s.before, i) && answer(i) {
+			if !slices.Contains(s.before, i) && answer(m) {
 				places = append(places, i)
 			}
 		case state.ToolCallMessage: // of the same turn

@@ -440,6 +440,23 @@ func TestWindowOfACallThatHasMoved(t *testing.T) {
 	require.Equal(t, "pay q4 a4 tool_call tool_result", texts(shown))
 }
 
+// Of calls with one id, each is shown with the result that answers it, and without
+// that of the other one.
+func TestWindowOfCallsWithOneID(t *testing.T) {
+	w, st := &transcript.Window{Max: 5, Keep: 2, Tokens: countOne}, state.New(nil)
+	twice, other := state.ToolCall{ID: "twice", Name: "search", Input: `{}`}, state.ToolCall{ID: "other", Name: "look", Input: `{}`}
+	conversation := []state.Message{
+		state.UserText("search"), state.ToolCalls(other, twice), state.AssistantText("again"), state.ToolCalls(twice),
+		state.ToolResult(twice, `"first"`), state.ToolResult(other, `"seen"`), state.ToolResult(twice, `"second"`),
+	}
+	require.NoError(t, state.Messages.Set(st, conversation))
+	require.Equal(t, [][]int{{0}, {1, 4, 5}, {2, 3, 6}}, transcript.Groups(conversation))
+	require.Equal(t, "search again tool_call tool_result", shown(t, w, st))
+	msgs, err := w.Messages(t.Context(), st, 0)
+	require.NoError(t, err)
+	require.Equal(t, "second", msgs[3].(state.ToolResultMessage).Text())
+}
+
 // A call that waits is shown, although the conversation that is carried along has a
 // result for it.
 func TestWindowShowsCallsThatAreAnsweredForNow(t *testing.T) {
