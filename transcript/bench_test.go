@@ -124,22 +124,35 @@ func BenchmarkGoal(b *testing.B) {
 	}
 }
 
-// BenchmarkWindow asks for what a model is shown of the last 40 of 100 000
-// messages, after a new one.
+// BenchmarkWindow asks for what a model is shown of the last messages of 100 000,
+// after a new one: of those of the State, and of those that a framework carries
+// along.
 func BenchmarkWindow(b *testing.B) {
-	st := state.New(nil)
-	msgs := make([]state.Message, 100_000)
-	for i := range msgs {
-		msgs[i] = state.UserText(fmt.Sprintf("message %d: %s", i, strings.Repeat("word ", 20)))
+	texts := make([]state.Message, 100_000)
+	for i := range texts {
+		texts[i] = state.UserText(fmt.Sprintf("message %d: %s", i, strings.Repeat("word ", 20)))
 	}
-	require.NoError(b, state.Messages.Set(st, msgs))
-	w := &transcript.Window{Max: 4_000, Keep: 2_000}
-	_, err := w.Messages(b.Context(), st, 0)
-	require.NoError(b, err)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := w.Messages(b.Context(), st, 0); err != nil {
-			b.Fatal(err)
+	for name, msgs := range map[string][]state.Message{"texts": texts, "calls": conversation(100_001)} {
+		st := state.New(nil)
+		require.NoError(b, state.Messages.Set(st, msgs))
+		w := &transcript.Window{Max: 4_000, Keep: 2_000}
+		_, err := w.Messages(b.Context(), st, 0)
+		require.NoError(b, err)
+		require.NoError(b, state.Messages.Set(st, []state.Message{state.UserText("And now?")}))
+		msgs := state.Messages.Or(st, nil)
+		for from, show := range map[string]func() ([]state.Message, error){
+			"stored":  func() ([]state.Message, error) { return w.Messages(b.Context(), st, 0) },
+			"carried": func() ([]state.Message, error) { return w.Show(b.Context(), st, msgs, 0) },
+		} {
+			b.Run(name+"/"+from, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					shown, err := show()
+					if err != nil || len(shown) > 300 {
+						b.Fatal(len(shown), err)
+					}
+				}
+			})
 		}
 	}
 }

@@ -3,7 +3,6 @@ package transcript
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"iter"
 	"slices"
 
@@ -64,8 +63,10 @@ func (s *sight) from(i int) iter.Seq2[int, state.Message] {
 }
 
 // at returns a message of the conversation.
-func (s *sight) at(i int) state.Message {
-	for _, m := range s.from(i) {
+func (s *sight) at(i int) state.Message { return first(s.from(i)) }
+
+func first(msgs iter.Seq2[int, state.Message]) state.Message {
+	for _, m := range msgs {
 		return m
 	}
 	return nil
@@ -101,12 +102,12 @@ func (s *sight) withLater(begin int) int {
 		return begin
 	}
 	later := map[string]int{} // how often the State has a message behind the call, and msgs not
-	for _, m := range state.ListItems(s.st, state.Messages, 0) {
-		if hash := hashOf(m); hash == s.place.Hash {
-			clear(later)
-		} else {
-			later[hash]++
+	for i := state.ListLen(s.st, state.Messages) - 1; i >= 0; i-- {
+		hash := hashOf(first(state.ListItems(s.st, state.Messages, i)))
+		if hash == s.place.Hash {
+			break
 		}
+		later[hash]++
 	}
 	for _, m := range s.own[begin+1:] {
 		later[hashOf(m)]--
@@ -186,22 +187,47 @@ func (s *sight) answersBehind(place int) (places []int) {
 // hashOf returns a hash of what a message says. That does not change on the way
 // through the types of a framework, as other members do, and the texts of results.
 func hashOf(m state.Message) string {
-	h := fnv.New64a() // writes to it never fail
+	h := hash(offsetFNV)
 	switch m := m.(type) {
 	case state.TextMessage:
-		_, _ = fmt.Fprintln(h, m.Role(), m.Content())
+		h.addLine(m.Role(), string(m.Content()))
 	case state.ToolCallMessage:
 		for _, c := range sharedCalls(m) {
-			_, _ = fmt.Fprintln(h, c.ID, c.Name, c.Input)
+			h.addLine(c.ID, c.Name, string(c.Input))
 		}
 	case state.ToolResultMessage:
-		if _, _ = fmt.Fprintln(h, m.Call().ID); m.Call().ID == "" {
-			_, _ = fmt.Fprintln(h, m.Call().Name, m.Text())
+		if h.addLine(m.Call().ID); m.Call().ID == "" {
+			h.addLine(m.Call().Name, m.Text())
 		}
 	default:
-		_, _ = fmt.Fprintln(h, m.Raw())
+		h.addLine(string(m.Raw()))
 	}
-	return fmt.Sprintf("%016x", h.Sum64())
+	return fmt.Sprintf("%016x", uint64(h))
+}
+
+// hash is FNV-1a with 64 bits. Package hash/fnv would copy each text.
+type hash uint64
+
+const (
+	offsetFNV = 14695981039346656037
+	primeFNV  = 1099511628211
+)
+
+// addLine adds texts with spaces between them, and a line break.
+func (h *hash) addLine(texts ...string) {
+	for i, text := range texts {
+		if i > 0 {
+			h.add(" ")
+		}
+		h.add(text)
+	}
+	h.add("\n")
+}
+
+func (h *hash) add(text string) {
+	for i := range len(text) {
+		*h = (*h ^ hash(text[i])) * primeFNV
+	}
 }
 
 // front returns the number of messages that are shown in front of the beginning.

@@ -69,25 +69,21 @@ var classes = func() (of [256]class) {
 	return of
 }()
 
-func (c class) isLetter() bool { return c == classLower || c == classUpper }
-func (c class) isSpace() bool  { return c == classBlank || c == classLine }
-
 // textTokens returns about how many tokens a text has.
 func textTokens(s string) int {
 	weight, before := 0, classMark
 	for i := 0; i < len(s); {
 		var w, n int
-		switch c := classes[s[i]]; {
-		case c == classDigit:
-			n = runLen(s[i:], func(c class) bool { return c == classDigit })
+		c := classes[s[i]]
+		switch c {
+		case classDigit:
+			n = runLen(s[i:], c)
 			w = numberWeight * ((n + 2) / 3)
-		case c.isSpace():
-			if w, n = spaces(s[i:]); before == classMark && w >= lineWeight {
-				w -= lineWeight
-			}
-		case c == classMark:
-			n = runLen(s[i:], func(c class) bool { return c == classMark })
-			if w = markWeight + moreWeight*(n-1); n == 1 && i+1 < len(s) && classes[s[i+1]].isLetter() {
+		case classBlank, classLine:
+			w, n = spaces(s[i:], before == classMark)
+		case classMark:
+			n = runLen(s[i:], c)
+			if w = markWeight + moreWeight*(n-1); n == 1 && i+1 < len(s) && beginsWord(s[i+1]) {
 				w = prefixWeight
 			}
 		default:
@@ -95,28 +91,34 @@ func textTokens(s string) int {
 		}
 		weight += w
 		i += n
-		before = classes[s[i-1]]
+		before = c
 	}
 	return (weight + 50) / 100
 }
 
+func beginsWord(c byte) bool { return classes[c] == classLower || classes[c] == classUpper }
+
 // runLen returns how many bytes at the beginning of a text are of a class.
-func runLen(s string, is func(class) bool) int {
+func runLen(s string, c class) int {
 	n := 0
-	for n < len(s) && is(classes[s[n]]) {
+	for n < len(s) && classes[s[n]] == c {
 		n++
 	}
 	return n
 }
 
-// spaces returns the weight and the length of the spaces that a text begins with.
-// One space is part of the word behind it, and so is that of an indentation.
-func spaces(s string) (weight, n int) {
-	n = runLen(s, class.isSpace)
-	blanks := n
-	for k := range n {
-		if s[k] == '\n' {
-			weight, blanks = lineWeight, n-k-1
+// spaces returns the weight and the length of the spaces that a text begins with,
+// behind marks or not. One space is part of the word behind it, and so is that of
+// an indentation.
+func spaces(s string, behindMarks bool) (weight, n int) {
+	blanks := 0
+	for ; n < len(s); n++ {
+		if c := classes[s[n]]; c == classBlank {
+			blanks++
+		} else if c != classLine {
+			break
+		} else if blanks = 0; !behindMarks {
+			weight = lineWeight
 		}
 	}
 	if blanks > 1 {
@@ -126,39 +128,39 @@ func spaces(s string) (weight, n int) {
 }
 
 // word returns the weight and the length of the word that a text begins with, or
-// of a rune that is no part of one.
+// of a rune that is no part of one. Each part of a word is capitals, and then
+// other letters.
 func word(s string) (weight, n int) {
-	letters, before := 0, classWide
 	for n < len(s) {
-		c, size := classes[s[n]], 1
-		if c == classWide {
-			var r rune
-			r, size = utf8.DecodeRuneInString(s[n:])
+		capitals := runLen(s[n:], classUpper)
+		n += capitals
+		others := 0
+		for n < len(s) {
+			if classes[s[n]] == classLower {
+				others++
+				n++
+				continue
+			}
+			if classes[s[n]] != classWide {
+				break
+			}
+			r, size := utf8.DecodeRuneInString(s[n:])
 			if !isLatin(r) {
 				if n == 0 {
 					return runeWeight(r), size
 				}
 				break
 			}
-			c = classLower
 			weight += accentWeight
+			others++
+			n += size
 		}
-		if !c.isLetter() {
+		letters := capitals + others
+		if letters == 0 {
 			break
 		}
-		if n == 0 || c == classUpper && before == classLower {
-			weight += wordWeight
-			letters = 0
-		} else if c == classUpper {
-			weight += capitalWeight
-		}
-		if letters++; letters > longLetters {
-			weight += tailWeight
-		} else if letters > wordLetters {
-			weight += letterWeight
-		}
-		before = c
-		n += size
+		weight += wordWeight + capitalWeight*max(capitals-1, 0)
+		weight += letterWeight*max(min(letters, longLetters)-wordLetters, 0) + tailWeight*max(letters-longLetters, 0)
 	}
 	return weight, n
 }

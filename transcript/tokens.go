@@ -21,7 +21,11 @@ func EstimateTokens(m state.Message) int {
 	case nil:
 		return 0
 	case state.TextMessage:
-		tokens += valueTokens("", []byte(m.Content()), memberTokens)
+		if content := m.Content(); strings.HasPrefix(string(content), `"`) {
+			tokens += textTokens(m.Text())
+		} else {
+			tokens += valueTokens("", []byte(content), memberTokens)
+		}
 	case state.ToolCallMessage:
 		for _, c := range sharedCalls(m) {
 			tokens += callTokens + textTokens(c.Name) + textTokens(string(c.Input))

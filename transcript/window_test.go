@@ -440,6 +440,26 @@ func TestWindowOfACallThatHasMoved(t *testing.T) {
 	require.Equal(t, "pay q4 a4 tool_call tool_result", texts(shown))
 }
 
+// What a request costs depends on what is shown, and not on the conversation,
+// whether that begins with a question, a call or an answer.
+func TestWindowReadsWhatItShows(t *testing.T) {
+	msgs := conversation(20_001)
+	for keep := 300; keep < 360; keep += 10 {
+		st := state.New(nil)
+		require.NoError(t, state.Messages.Set(st, msgs))
+		w := &transcript.Window{Max: 2000, Keep: keep}
+		for _, show := range []func() ([]state.Message, error){
+			func() ([]state.Message, error) { return w.Messages(t.Context(), st, 0) },
+			func() ([]state.Message, error) { return w.Show(t.Context(), st, msgs, 0) },
+		} {
+			shown, err := show() // moves it
+			require.NoError(t, err)
+			require.Less(t, len(shown), 100)
+			require.Less(t, testing.AllocsPerRun(1, func() { _, _ = show() }), 2000.0)
+		}
+	}
+}
+
 // Of calls with one id, each is shown with the result that answers it, and without
 // that of the other one.
 func TestWindowOfCallsWithOneID(t *testing.T) {
@@ -455,6 +475,24 @@ func TestWindowOfCallsWithOneID(t *testing.T) {
 	msgs, err := w.Messages(t.Context(), st, 0)
 	require.NoError(t, err)
 	require.Equal(t, "second", msgs[3].(state.ToolResultMessage).Text())
+}
+
+// A conversation that is carried along in another order than that of the State may
+// begin where it did, wherever the window is moved to. Show stops then.
+func TestWindowThatDoesNotGetShorter(t *testing.T) {
+	w, st := &transcript.Window{Max: 3, Keep: 1, Tokens: countOne}, state.New(nil)
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.AssistantText("last")}))
+	talk(t, st, 1, 2)
+	msgs := state.Messages.Or(st, nil)
+	carried := append(msgs[1:5:5], msgs[0])
+	_, err := w.Show(t.Context(), st, carried, 0)
+	require.ErrorIs(t, err, transcript.ErrWindow)
+	require.ErrorContains(t, err, "nothing more can be left out")
+
+	w.Keep = 2 // a request may have that much more
+	shown, err := w.Show(t.Context(), st, carried, 0)
+	require.NoError(t, err)
+	require.Equal(t, "q1 a1 q2 a2 last", texts(shown))
 }
 
 // A call that waits is shown, although the conversation that is carried along has a
