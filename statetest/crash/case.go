@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state/statetest/internal/kit"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -20,6 +21,7 @@ type testCase struct {
 	waits     []<-chan struct{}  // closed when what a process was asked for has ended
 	observer  *workspace.Manager // of what is stored; no fault reaches it
 	opts      workspace.Options  // of the first process
+	openStore func() store.Store // for a process
 
 	hung    bool
 	end     *ending // nil if the case has not come to its end
@@ -50,6 +52,8 @@ func (k *testCase) text() string {
 func (k *testCase) inBubble(t *testing.T, play func(k *testCase, t *testing.T) error) *testCase {
 	t.Helper()
 	left, hangs := kit.InBubble(t, func(t *testing.T) {
+		k.openStore = k.c.openStore(t)
+		k.w.db = k.openStore()
 		if err := play(k, t); err != nil {
 			k.w.fail(err.Error())
 		}

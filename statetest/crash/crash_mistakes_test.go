@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/looptest"
 	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
@@ -26,7 +27,7 @@ func keyed(key func(ctx context.Context, run *workspace.Run, in refundIn) string
 		tools := func(run *workspace.Run) []*tool.Tool {
 			return []*tool.Tool{tool.Must(tool.New("refund", "Refunds.",
 				func(ctx context.Context, in refundIn) (map[string]float64, error) {
-					_, err := retried(ctx, p, "refund", key(ctx, run, in), in)
+					_, err := looptest.Retried(ctx, p, "refund", key(ctx, run, in), in)
 					return map[string]float64{"refunded": in.Amount}, err
 				}, tool.To(refunded, "refunded")))}
 		}
@@ -176,7 +177,7 @@ func countsInProcess(t *testing.T, mistake bool) {
 			return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
 				st := run.State()
 				for i := len(notes.Or(st, nil)); i < 2; i++ {
-					if _, err := retried(ctx, p, "step", fmt.Sprint(run.ID(), "/", i), i); err != nil {
+					if _, err := looptest.Retried(ctx, p, "step", fmt.Sprint(run.ID(), "/", i), i); err != nil {
 						return err
 					}
 					steps++
@@ -233,7 +234,7 @@ func retriedOnce(ctx context.Context, p *crash.Process, key string, in refundIn)
 // and no longer holds the run: a commit says so.
 func escalates(ctx context.Context, p *crash.Process, run *workspace.Run, mistake bool) error {
 	began := time.Now()
-	_, err := retried(ctx, p, "refund", run.ID(), refundIn{10})
+	_, err := looptest.Retried(ctx, p, "refund", run.ID(), refundIn{10})
 	if time.Since(began) > 5*time.Second {
 		if mistake {
 			ctx = context.WithoutCancel(ctx)
@@ -279,7 +280,7 @@ func asksForTheCallAgain(t *testing.T, mistake bool) {
 					if mistake {
 						key = run.ID() + "/" + call.ID
 					}
-					if _, err := retried(ctx, p, "refund", key, refundIn{129.9}); err != nil {
+					if _, err := looptest.Retried(ctx, p, "refund", key, refundIn{129.9}); err != nil {
 						return err
 					}
 					if err := errors.Join(history.Answer(state.ToolResult(call, "true")), run.Commit(ctx)); err != nil {

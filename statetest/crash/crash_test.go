@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/looptest"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
@@ -41,29 +41,12 @@ type refundIn struct {
 	Amount float64 `json:"amount"`
 }
 
-// retried makes an effect, again with its key while its outcome is unknown. What
-// it has given up may still arrive.
-func retried(ctx context.Context, p *crash.Process, name, key string, in any) (state.JSON, error) {
-	for {
-		try, cancel := context.WithTimeout(ctx, 5*time.Second)
-		out, err := p.Effect(try, name, key, in)
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return out, err
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
-	}
-}
-
 // refundTool refunds with a key of what it does, in a run.
 func refundTool(p *crash.Process) func(run *workspace.Run) []*tool.Tool {
 	return func(run *workspace.Run) []*tool.Tool {
 		return []*tool.Tool{tool.Must(tool.New("refund", "Refunds.",
 			func(ctx context.Context, in refundIn) (map[string]float64, error) {
-				_, err := retried(ctx, p, "refund", run.ID()+"/"+fmt.Sprint(in.Amount), in)
+				_, err := looptest.Retried(ctx, p, "refund", run.ID()+"/"+fmt.Sprint(in.Amount), in)
 				return map[string]float64{"refunded": in.Amount}, err
 			}, tool.To(refunded, "refunded")))}
 	}
@@ -113,7 +96,7 @@ func branches(p *crash.Process) *workspace.Options {
 		for i, what := range []string{"hotel", "train"} {
 			forks[i] = st.Fork()
 			wg.Go(func() {
-				if _, errs[i] = retried(ctx, p, "book", run.ID()+"/"+what, what); errs[i] == nil {
+				if _, errs[i] = looptest.Retried(ctx, p, "book", run.ID()+"/"+what, what); errs[i] == nil {
 					errs[i] = notes.Set(forks[i], []string{what})
 				}
 			})

@@ -44,7 +44,7 @@ func (k *testCase) process() (*Process, error) {
 			return nil, err
 		}
 	}
-	db := &port{p: p, db: k.w.db.Open()}
+	db := &port{p: p, db: k.openStore()}
 	if k.saving {
 		db.wrote = k.save
 	}
@@ -57,7 +57,7 @@ func (k *testCase) process() (*Process, error) {
 func (k *testCase) observe(o workspace.Options) (err error) {
 	k.opts = o
 	k.w.ttl = cmp.Or(o.TTL, defaultTTL)
-	k.observer, err = workspace.Open(context.Background(), k.w.db.Open(), &workspace.Options{
+	k.observer, err = workspace.Open(context.Background(), k.w.db, &workspace.Options{
 		Schema: o.Schema, Keys: o.Keys, TTL: o.TTL,
 	})
 	return err

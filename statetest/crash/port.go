@@ -11,7 +11,7 @@ import (
 // port is a store as a process reaches it. It is no store.Watcher.
 type port struct {
 	p     *Process
-	db    *store.Memory
+	db    store.Store
 	wrote func(after point) // called after each write that was made, if it is not nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/looptest"
 	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
@@ -44,7 +45,7 @@ func (d desk) handle(p *crash.Process, reply string) *workspace.Options {
 				return err
 			}
 			effect := map[bool]string{true: "mail", false: "charge"}[step == "mail"]
-			if _, err := retried(ctx, p, effect, run.ID()+"/"+step, map[string]float64{"amount": 129.9}); err != nil {
+			if _, err := looptest.Retried(ctx, p, effect, run.ID()+"/"+step, map[string]float64{"amount": 129.9}); err != nil {
 				return err
 			}
 			if err := run.Commit(ctx); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/looptest"
 	"github.com/agentstate/state/internal/test/mistakes"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
@@ -64,7 +65,7 @@ func books(hotel, train string) opened {
 			if strings.Contains(fmt.Sprint(notes.Or(run.State(), nil)), guard) {
 				continue
 			}
-			if _, err := retried(ctx, p, "book", run.ID()+"/"+step, "Rome"); err != nil {
+			if _, err := looptest.Retried(ctx, p, "book", run.ID()+"/"+step, "Rome"); err != nil {
 				return err
 			}
 			if err := notes.Set(run.State(), []string{guard}); err != nil {
@@ -105,7 +106,7 @@ func nothing(context.Context, *crash.Process, *workspace.Run) error { return nil
 // made again.
 func charges(key string) opened {
 	return handler(crashSchema, func(ctx context.Context, p *crash.Process, run *workspace.Run) error {
-		if _, err := retried(ctx, p, "charge", run.ID()+key, "Rome"); err != nil {
+		if _, err := looptest.Retried(ctx, p, "charge", run.ID()+key, "Rome"); err != nil {
 			return err
 		}
 		if err := refunded.Replace(run.State(), 1); err != nil {
@@ -258,7 +259,7 @@ func init() {
 					if mistake {
 						in = "4242-4242-4242"
 					}
-					if _, err := retried(ctx, p, "charge", run.ID(), in); err != nil {
+					if _, err := looptest.Retried(ctx, p, "charge", run.ID(), in); err != nil {
 						return err
 					}
 					return run.Commit(ctx)

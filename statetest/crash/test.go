@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state/statetest/internal/kit"
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -38,6 +39,11 @@ type Test struct {
 	// platforms do. Their user is ann. An answer goes to the call with its id, or
 	// to the one at its place if that was made again after a crash.
 	Messages []workspace.Message
+
+	// OpenStore makes an empty store for the workspaces of a case, and returns a
+	// function that opens a handle to it: the first for the test itself, and one
+	// for each process. t closes them. nil stands for a store in memory.
+	OpenStore func(t testing.TB) func() store.Store
 
 	// Setup makes what is there before.
 	Setup func(w *workspace.Workspace) error
@@ -110,6 +116,15 @@ func (c Test) Run(t *testing.T) {
 		})
 	}
 	r.report(t)
+}
+
+// openStore makes the store of a case: see OpenStore.
+func (c *Test) openStore(t testing.TB) func() store.Store {
+	if c.OpenStore != nil {
+		return c.OpenStore(t)
+	}
+	db := store.NewMemory()
+	return func() store.Store { return db.Open() }
 }
 
 // checkMessages returns an error if a message could not be told from another one.

@@ -15,7 +15,7 @@ import (
 
 // world is what the processes of a case share.
 type world struct {
-	db      *store.Memory
+	db      store.Store   // the handle of the test itself
 	ttl     time.Duration // of the processes
 	secrets *kit.Secrets
 
@@ -45,7 +45,7 @@ type sharedScript struct {
 
 func newWorld(plan []planned) *world {
 	return &world{
-		db: store.NewMemory(), plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, runs: map[string]bool{}, secrets: kit.NewSecrets(),
+		plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, runs: map[string]bool{}, secrets: kit.NewSecrets(),
 	}
 }
 
