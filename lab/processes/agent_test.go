@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,8 +22,15 @@ import (
 
 var (
 	// log has a token for each step of a message that was made.
-	log    = &state.Field[[]string]{Name: "log"}
-	schema = state.MustSchema(log)
+	log = &state.Field[[]string]{Name: "log"}
+
+	// What the threads of a user share. Each step of a message spends 1 and has a
+	// topic. Its last step, or with task.Updates each of them, is a visit.
+	sharedSpent  = &state.Field[int]{Name: "spent", Handler: state.Sum[int](), Shared: true}
+	sharedTopics = &state.Field[[]string]{Name: "topics", Handler: state.Union[[]string](), Shared: true}
+	sharedVisits = &state.Field[int]{Name: "visits", Shared: true}
+
+	schema = state.MustSchema(log, sharedSpent, sharedTopics, sharedVisits)
 )
 
 // steps is the number of steps of a message: the call of a tool, its result, and the
@@ -50,6 +58,21 @@ func madeSteps(st *state.State, message string) int {
 	return n
 }
 
+// topicOf returns the topic of a step of a message.
+func topicOf(thread, message string, step int) string { return thread + " " + stepName(message, step) }
+
+// madeTopics returns the number of steps of a message in what is shared.
+func madeTopics(st *state.State, thread, message string) int {
+	topics := sharedTopics.Or(st, nil)
+	n := 0
+	for step := range steps {
+		if slices.Contains(topics, topicOf(thread, message, step)) {
+			n++
+		}
+	}
+	return n
+}
+
 // acceptable returns an error if a provider would refuse the conversation.
 func acceptable(msgs []state.Message) error {
 	for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic} {
@@ -62,6 +85,7 @@ func acceptable(msgs []state.Message) error {
 
 // agent is a worker that handles messages.
 type agent struct {
+	task   task
 	m      *workspace.Manager
 	db     store.Store
 	tokens sync.Map    // of the last step, by *workspace.Run
@@ -70,7 +94,7 @@ type agent struct {
 
 // newAgent opens the store and the Manager of a worker.
 func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) error) (*agent, error) {
-	a := &agent{}
+	a := &agent{task: t}
 	var err error
 	if a.db, err = openAddress(t.Address); err != nil {
 		return nil, err
@@ -141,7 +165,11 @@ func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 	if err := acceptable(msgs); err != nil {
 		return err
 	}
-	for step := madeSteps(st, id); step < steps; step++ {
+	made := madeSteps(st, id)
+	if n := madeTopics(st, r.UserID(), id); n != made {
+		return fmt.Errorf("the run begins with %d steps, and with %d in what is shared: an attempt before has applied something", made, n)
+	}
+	for step := made; step < steps; step++ {
 		if err := nap(ctx, 30*time.Millisecond); err != nil {
 			return err
 		}
@@ -149,7 +177,7 @@ func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 			return err
 		}
 		token := newToken(id, step)
-		if err := log.Set(st, []string{token}); err != nil {
+		if err := errors.Join(log.Set(st, []string{token}), a.share(r, step)); err != nil {
 			return err
 		}
 		if step == steps-1 {
@@ -182,11 +210,21 @@ func perform(r *workspace.Run, step int, call state.ToolCall) error {
 		return state.Messages.Set(st, []state.Message{state.ToolResult(call, `"done"`)})
 	default:
 		result.Output = []state.Message{state.AssistantText("It is done.")}
-		if err := r.Memory().Set("last", r.Message().ID); err != nil {
+		if err := r.Memory().Set(r.UserID(), r.Message().ID); err != nil {
 			return err
 		}
 	}
 	return st.History().Append(result)
+}
+
+// share writes what a step does to what is shared.
+func (a *agent) share(r *workspace.Run, step int) error {
+	st := r.State()
+	err := errors.Join(sharedSpent.Set(st, 1), sharedTopics.Set(st, []string{topicOf(r.UserID(), r.Message().ID, step)}))
+	if err == nil && (step == steps-1 || a.task.Updates) {
+		err = sharedVisits.Update(st, func(n int) (int, error) { return n + 1, nil })
+	}
+	return err
 }
 
 // nap waits for a random time.

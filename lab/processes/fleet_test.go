@@ -112,8 +112,8 @@ func (f *fleet) check(user, token string) {
 	if u.there == nil || u.there[token] {
 		return
 	}
-	// A restart discards the commits of the run, but not its end.
-	if f.task.Takeover == workspace.TakeoverRestart && !strings.HasSuffix(stepOf(token), stepName("", steps-1)) {
+	// A run that is begun again loses its commits, but not its end.
+	if (f.task.Takeover == workspace.TakeoverRestart || f.task.Updates) && !strings.HasSuffix(stepOf(token), stepName("", steps-1)) {
 		return
 	}
 	f.fail(fmt.Errorf("user %s: the commit of %s was acknowledged, and is lost", user, token))

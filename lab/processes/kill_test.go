@@ -1,6 +1,7 @@
 package processes
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,7 +16,7 @@ import (
 
 const (
 	killTTL = 400 * time.Millisecond
-	// lot is the number of messages of a user.
+	// lot is the number of messages of a thread.
 	lot = 12
 )
 
@@ -26,25 +27,30 @@ func TestKill(t *testing.T) {
 		kills, fleets = min(3, kills), 1 // the processes do not see each other's races
 	}
 	for i := range fleets {
-		name, how := fmt.Sprint("sqlite", i), workspace.TakeoverResume
-		if i == 5 {
-			name, how = "sqlite-restart", workspace.TakeoverRestart
+		name, job := fmt.Sprint("sqlite", i), task{}
+		switch i {
+		case 4:
+			name, job = "sqlite-updates", task{Updates: true}
+		case 5:
+			name, job = "sqlite-restart", task{Updates: true, Takeover: workspace.TakeoverRestart}
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			killing(t, sqlite(t), how, (kills+fleets-1-i)/fleets)
+			job.Address = sqlite(t)
+			killing(t, job, (kills+fleets-1-i)/fleets)
 		})
 	}
 	if !underRace() {
-		onServers(t, func(t *testing.T, fresh func() string) { killing(t, fresh(), workspace.TakeoverResume, (kills+9)/10) })
+		onServers(t, func(t *testing.T, fresh func() string) { killing(t, task{Address: fresh()}, (kills+9)/10) })
 	}
 }
 
 // killing kills one of four processes that handle messages, many times. It checks
-// that each message takes effect once, that no acknowledged commit is lost, and
-// that providers accept each prompt.
-func killing(t *testing.T, address string, how workspace.Takeover, kills int) {
-	f := newFleet(t, 4, task{Job: "serve", Address: address, TTL: killTTL, Takeover: how})
+// that each message takes effect once, also on what the threads of its user share,
+// that no acknowledged commit is lost, and that providers accept each prompt.
+func killing(t *testing.T, job task, kills int) {
+	job.Job, job.TTL = "serve", killTTL
+	f := newFleet(t, 4, job)
 	var over atomic.Bool
 	var messages atomic.Int64
 	var times []time.Duration
@@ -71,7 +77,7 @@ func killing(t *testing.T, address string, how workspace.Takeover, kills int) {
 				if err := f.lot(user); err != nil {
 					return err
 				}
-				messages.Add(lot)
+				messages.Add(2 * lot)
 			}
 			return nil
 		}
@@ -86,9 +92,52 @@ func killing(t *testing.T, address string, how workspace.Takeover, kills int) {
 		times[len(times)/2].Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond), messages.Load())
 }
 
-// lot sends the messages of a user, each after the one before was accepted, and
-// checks their effects.
+// lot sends messages to two threads of a user at once, and checks their effects.
 func (f *fleet) lot(user string) error {
+	err := f.together(
+		func() error { return f.talk(workspace.Thread(user, "1")) },
+		func() error { return f.talk(workspace.Thread(user, "2")) },
+	)
+	if err != nil {
+		return err
+	}
+	part := workspace.Shared(user)
+	v, err := f.m.View(f.ctx, part)
+	if err != nil {
+		return err
+	}
+	visits := 2 * lot
+	if f.task.Updates {
+		visits *= steps
+	}
+	got := []int{sharedSpent.Or(v.State(), 0), len(sharedTopics.Or(v.State(), nil)), sharedVisits.Or(v.State(), 0)}
+	if want := []int{2 * lot * steps, 2 * lot * steps, visits}; !slices.Equal(want, got) {
+		return fmt.Errorf("user %s: what is shared counts %v, want %v", user, got, want)
+	}
+	_, err = f.m.Verify(f.ctx, part)
+	return err
+}
+
+// whole returns an error if what is shared has a part of what a message has done:
+// all of it is applied when its run is finished.
+func (f *fleet) whole(thread string) error {
+	user, _ := workspace.SplitThread(thread)
+	v, err := f.m.View(f.ctx, workspace.Shared(user))
+	if err != nil {
+		return err
+	}
+	for n := range lot {
+		message := fmt.Sprint("m", n)
+		if made := madeTopics(v.State(), thread, message); made > 0 && made < steps {
+			return fmt.Errorf("user %s: of message %s %d steps are shared", thread, message, made)
+		}
+	}
+	return nil
+}
+
+// talk sends the messages of a thread, each after the one before was accepted, and
+// checks their effects.
+func (f *fleet) talk(user string) error {
 	var want []string
 	for n := range lot {
 		message := fmt.Sprint("m", n)
@@ -100,7 +149,7 @@ func (f *fleet) lot(user string) error {
 		}
 		// Sometimes twice, as a client does that missed the answer.
 		for again := true; again; again = rand.IntN(4) == 0 {
-			if err := f.send(user, message); err != nil {
+			if err := errors.Join(f.send(user, message), f.whole(user)); err != nil {
 				return err
 			}
 		}
@@ -121,7 +170,7 @@ func (f *fleet) lot(user string) error {
 	if !slices.Equal(want, got) {
 		return fmt.Errorf("user %s: the steps are %v", user, got)
 	}
-	last, ok := v.Memory().Get("last")
+	last, ok := v.Memory().Get(user)
 	if want := fmt.Sprint("m", lot-1); !ok || last.Value != want || len(v.DeadLetters) > 0 {
 		return fmt.Errorf("user %s: the last message is %q, not %q; %d are dead", user, last.Value, want, len(v.DeadLetters))
 	}

@@ -53,7 +53,7 @@ func hold(t task) error {
 func (a *agent) keep(ctx context.Context, r *workspace.Run) error {
 	for {
 		token := newToken(r.Message().ID, r.Attempt())
-		if err := log.Set(r.State(), []string{token}); err != nil {
+		if err := errors.Join(log.Set(r.State(), []string{token}), sharedSpent.Set(r.State(), 1)); err != nil {
 			return err
 		}
 		if err := r.Commit(context.WithoutCancel(ctx)); err != nil {
@@ -76,13 +76,15 @@ func (a *agent) keep(ctx context.Context, r *workspace.Run) error {
 }
 
 // stopping stops a process that holds a run until another has taken it over, and
-// then continues it, many times. None of its later writes may take effect.
+// then continues it, many times. None of its later writes may take effect. What its
+// commits share with other threads is applied once, when the other process
+// finishes the run.
 func stopping(t *testing.T, address string, stops int) {
 	f := newFleet(t, 2, task{Job: "hold", Address: address, TTL: stopTTL})
 	db := open(t, address)
 	void, byStore := 0, 0
 	for n := 0; n < stops; {
-		user := fmt.Sprint("user ", n+void)
+		user := workspace.Thread(fmt.Sprint("user ", n+void), "1")
 		err := f.stop(db, user, n%2)
 		switch {
 		case err == nil:
@@ -140,6 +142,9 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 			return fmt.Errorf("user %s: a holder that was stopped was not refused: %w", user, err)
 		}
 	}
+	if err := f.shares(user, 0); err != nil { // the run is not finished
+		return err
+	}
 	if err := f.tell("enough"); err != nil {
 		return err
 	}
@@ -153,7 +158,22 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 	if taken != nil || before {
 		return errVoid
 	}
-	return f.refused(user, log.Or(v.State(), nil))
+	tokens := log.Or(v.State(), nil)
+	return errors.Join(f.shares(user, len(tokens)), f.refused(user, tokens))
+}
+
+// shares returns an error if the user part of a thread does not have as many
+// commits.
+func (f *fleet) shares(thread string, commits int) error {
+	user, _ := workspace.SplitThread(thread)
+	v, err := f.m.View(f.ctx, workspace.Shared(user))
+	if err != nil {
+		return err
+	}
+	if n := sharedSpent.Or(v.State(), 0); n != commits {
+		return fmt.Errorf("user %s: %d commits are shared, want %d", thread, n, commits)
+	}
+	return nil
 }
 
 // tell sends an operation to all processes.
