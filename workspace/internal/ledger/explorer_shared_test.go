@@ -20,7 +20,8 @@ import (
 // The explorer of this file runs two threads of a user and what they share. Runs
 // write names to what is shared, each once. What has become of them is compared
 // after each write: a name is in the user part exactly if the run that has
-// written it is finished.
+// written it is finished. In some schedules the user is deleted: then no thread is
+// made any more, and nothing is applied.
 
 var familyIDs = []string{"u/1", "u/2", "u/"} // the last one is that of the user part
 
@@ -36,6 +37,8 @@ type family struct {
 	names int
 	lives int
 
+	deleteFrom int // the step from which on the user may be deleted
+
 	retry, inTurn bool
 
 	store   *familyStore
@@ -45,6 +48,9 @@ type family struct {
 	readers [3]*Ledger         // without faults
 	pending [2]map[string]bool // what the runs have stored and not applied
 	applied map[string]string  // by whom, "" for an update of the user part
+	ever    map[string]bool    // names that were applied once
+	closed  bool               // the user was deleted
+	exists  [2]bool            // the threads
 	dead    map[string]bool    // names of runs that did not finish
 	refused map[string]bool    // names of finishes that had no effect
 }
@@ -95,11 +101,15 @@ type familyRun struct {
 func newFamily(seed uint64, tracing bool) *family {
 	x := &family{
 		schedule: newSchedule(seed, 2, tracing),
-		applied:  map[string]string{}, dead: map[string]bool{}, refused: map[string]bool{},
+		applied:  map[string]string{}, ever: map[string]bool{}, dead: map[string]bool{}, refused: map[string]bool{},
 	}
 	r := func(rate float64) float64 { return rate * []float64{0, 1, 1, 3}[x.rng.IntN(4)] }
 	x.rates = rates{crash: r(0.006), lostReply: r(0.04), drop: r(0.02), late: r(0.04), stale: r(0.04), lostRead: r(0.01)}
 	x.retry, x.inTurn, x.steps = x.chance(0.5), x.chance(0.3), 100+x.rng.IntN(300)
+	x.deleteFrom = x.steps
+	if seed%3 == 0 {
+		x.deleteFrom = x.steps / 2
+	}
 	x.store = &familyStore{x: x, entries: map[string]revised{}, old: map[string][]revised{}}
 	for i, id := range familyIDs {
 		x.readers[i] = New(calmFamily{x.store}, id, headPrefix+EncodeUser(id), Options{})
@@ -117,6 +127,9 @@ func (x *family) process() *familyProcess {
 		}
 		if x.inTurn {
 			opts.Turns = &familyTurns{x: x}
+		}
+		if i != part {
+			opts.UserPart = func() (*Ledger, error) { return p.ledgers[part], nil }
 		}
 		l := New(x.store, id, headPrefix+EncodeUser(id), opts)
 		l.minHistory = 0
@@ -193,6 +206,9 @@ func (x *family) drain() {
 		if busy {
 			x.store.land()
 		}
+		if x.closed && !m.deleteUser() {
+			x.violated("the user is not deleted in the end")
+		}
 		for thread := range 2 {
 			m.takeOver(thread, TakeoverResume)
 			for m.run != nil {
@@ -232,6 +248,10 @@ func (m *member) point() {
 
 func (m *member) act() {
 	x := m.x
+	if x.step > x.deleteFrom && x.chance(0.05) {
+		m.deleteUser()
+		return
+	}
 	thread := x.rng.IntN(2)
 	switch n := x.rng.IntN(24); {
 	case m.run != nil && n < 8:
@@ -390,7 +410,7 @@ func (m *member) finish() {
 			x.count["applied"]++
 		}
 		for _, name := range all {
-			if x.applied[name] == "" {
+			if !x.ever[name] {
 				x.violated("%s: a finish was acknowledged, and %s is not applied", m.name, name)
 			}
 		}
@@ -398,7 +418,7 @@ func (m *member) finish() {
 	case !errors.Is(err, store.ErrUnknownOutcome):
 		for _, name := range fresh { // others may apply what is stored
 			x.refused[name] = true
-			if x.applied[name] != "" {
+			if x.ever[name] {
 				x.violated("%s: a finish has failed (%v), and %s is applied", m.name, err, name)
 			}
 		}
@@ -447,7 +467,7 @@ func (m *member) update() {
 	effects := appendNames(doc.Has(document.PartField, fieldLog), document.PartField, fieldLog, names)
 	_, err = l.Update(context.Background(), KindUpdate, h.Position(), Change{Effects: effects, Time: l.now()}, nil)
 	m.x.logf("%s: update with %v: %v", m.name, names, err)
-	switch applied := m.x.applied[names[0]] != ""; {
+	switch applied := m.x.ever[names[0]]; {
 	case err == nil && !applied:
 		m.x.violated("%s: an update was acknowledged, and is not applied", m.name)
 	case err == nil:
@@ -460,27 +480,69 @@ func (m *member) update() {
 	}
 }
 
+// deleteUser deletes the user, and reports whether nothing is left to do.
+func (m *member) deleteUser() bool {
+	ctx, l := context.Background(), m.process.ledgers[part]
+	m.call("delete", part, nil)
+	_, err := l.Close(ctx, true)
+	for thread := 0; err == nil && thread < 2; thread++ {
+		_, err = m.process.ledgers[thread].Delete(ctx)
+	}
+	if err == nil {
+		err = l.Swept(ctx)
+	}
+	m.x.logf("%s: delete the user: %v", m.name, err)
+	if err != nil {
+		return false
+	}
+	m.x.count["deletions"]++
+	if !m.x.closed || m.x.exists != [2]bool{} {
+		m.x.violated("%s: the user was deleted, and has threads", m.name)
+	}
+	return true
+}
+
+// checkDeleted checks that nothing of a user who was deleted is made.
+func (x *family) checkDeleted(heads [3]*Head) {
+	x.closed, x.applied = true, map[string]string{}
+	if h := heads[part]; !h.Closed || h.Exists() {
+		x.violated("what threads share is there after the user was deleted")
+	}
+	for thread := range 2 {
+		if heads[thread].Exists() && !x.exists[thread] {
+			x.violated("%s is made after the user was deleted", familyIDs[thread])
+		}
+		x.exists[thread] = heads[thread].Exists()
+	}
+}
+
 // check compares what all have after a request that has taken effect.
 func (x *family) check(r familyRequest) {
 	ctx := context.Background()
 	var docs [3]*document.Document
+	var heads [3]*Head
 	for i, l := range x.readers {
 		h, doc, err := l.ReadPresent(ctx)
 		if err != nil {
 			x.violated("%s cannot be read: %v", familyIDs[i], err)
 		}
-		docs[i] = doc
+		docs[i], heads[i] = doc, h
 		if i != part && h.Run == nil && len(doc.DropShared()) > 0 {
 			x.violated("%s has no run, and names that wait for its end", familyIDs[i])
 		}
 	}
+	if x.closed || heads[part].Closed {
+		x.checkDeleted(heads)
+		return
+	}
+	x.exists = [2]bool{heads[0].Exists(), heads[1].Exists()}
 	log := namesIn(docs[part], document.PartField, fieldLog)
 	now := map[string]string{}
 	for _, name := range log {
 		if now[name] != "" {
 			x.violated("%s is applied twice", name)
 		}
-		now[name] = "update"
+		now[name], x.ever[name] = "update", true
 		if x.dead[name] || x.refused[name] {
 			x.violated("%s is applied, although its run has not finished", name)
 		}
@@ -674,6 +736,6 @@ func TestSharedExplorer(t *testing.T) {
 	maxOps = 5
 	t.Cleanup(func() { maxOps = before })
 	explore(t, func(seed uint64, tracing bool) scheduled { return newFamily(seed, tracing) }, []string{
-		"finishes", "applied", "updates", "takeovers", "restarts", "failures", "crashes", "conflicts", "unknown", "unsure", "landed", "stale", "waited",
+		"finishes", "applied", "updates", "takeovers", "restarts", "failures", "crashes", "conflicts", "unknown", "unsure", "landed", "stale", "waited", "deletions",
 	})
 }

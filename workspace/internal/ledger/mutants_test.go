@@ -444,6 +444,15 @@ var mutants = []mutant{
 	{name: "a run that has lost its lease begins anew", finder: families, edits: []textEdit{
 		{"holder.go", "	return l.commitRun(ctx, func(t *transition) error {\n		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		t.renewLease(by)\n		return t.restartRun(now)", "	return l.commitRun(ctx, func(t *transition) error {\n		if t.Run == nil {\n			return ErrFenced\n		}\n		t.renewLease(by)\n		return t.restartRun(now)"},
 	}},
+	{name: "a thread is made without a look at the user part", finder: families, edits: []textEdit{
+		{"commit.go", "c.userPart != nil && t.makes && t.Deleted.IsZero()", "false && t.makes"},
+	}},
+	{name: "a thread is made after the user was deleted", finder: families, edits: []textEdit{
+		{"commit.go", "		case t.Closed:\n", "		case false:\n"},
+	}},
+	{name: "the user part is made again after the user was deleted", finder: families, edits: []textEdit{
+		{"commit.go", "t.makes && h.Closed && t.Deleted.IsZero()", "t.makes && h.Closed && false"},
+	}},
 	{name: "an attempt on this very head of the user part is over", finder: families, edits: []textEdit{
 		{"commit.go", "			c.other.openSeqs = append(c.other.openSeqs, other.baseSeq)\n", "			c.openSeqs = c.openSeqs[:len(c.openSeqs)-1]\n"},
 	}},
