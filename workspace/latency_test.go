@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -122,5 +123,29 @@ func TestSubmitOverASlowStore(t *testing.T) {
 		require.Equal(t, workspace.StatusDone, out.Status)
 		require.NoError(t, second.Close())
 		require.NoError(t, first.Close())
+	})
+}
+
+// What is asked of a run during its commit waits for the store. In virtual time
+// that must be a wait for a channel, or the store never answers.
+func TestRunIsAskedDuringCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := withLatency(store.NewMemory(), func(string, bool) time.Duration { return time.Second })
+		m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			if err := run.Memory().Set("order", "W1"); err != nil {
+				return err
+			}
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				time.Sleep(time.Second / 2)
+				run.SetReply(strconv.Itoa(run.Step()))
+			})
+			err := run.Commit(ctx)
+			wg.Wait()
+			return err
+		}})
+		reply, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		require.Equal(t, "1", reply.Reply)
 	})
 }

@@ -107,3 +107,13 @@ func waitOrWake(ctx context.Context, d time.Duration, look <-chan struct{}) erro
 	}
 	return context.Cause(ctx)
 }
+
+// waitLock is a lock that is held while its holder waits, such as for the store.
+// It is no Mutex: in a bubble of package testing/synctest, time stands still while
+// a goroutine waits for a Mutex, and what its holder waits for never comes.
+type waitLock chan struct{}
+
+func newWaitLock() waitLock { return make(waitLock, 1) }
+
+func (l waitLock) Lock()   { l <- struct{}{} }
+func (l waitLock) Unlock() { <-l }

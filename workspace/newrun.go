@@ -20,7 +20,7 @@ func (m *Manager) newRun(
 	r := &Run{
 		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, began: h.Run.Began, manual: manual,
 		ticket: h.Run.Message.Ticket, answers: h.Run.Answers, isAnswered: h.Run.Ended,
-		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
+		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}), mu: newWaitLock(),
 	}
 	r.live.run = r
 	m.slots.take(r.lease)

@@ -58,9 +58,9 @@ type Run struct {
 	answers    int  // of models
 	isAnswered bool // the last one has no calls
 
-	mu    sync.Mutex // held during a commit
-	ended error      // why nothing more can be committed
-	left  error      // why its function can commit nothing more: it was left behind
+	mu    waitLock // held during a commit
+	ended error    // why nothing more can be committed
+	left  error    // why its function can commit nothing more: it was left behind
 	reply string
 	// isEndStored says that the run was finished or failed here.
 	isEndStored bool

@@ -23,7 +23,7 @@ type Settings struct {
 
 // sharedSettings holds the Settings of a workspace for concurrent use.
 type sharedSettings struct {
-	changing sync.Mutex // held during a change, so that no concurrent change is lost
+	changing waitLock // held during a change, so that no concurrent change is lost
 
 	mu     sync.Mutex
 	now    Settings
@@ -33,7 +33,7 @@ type sharedSettings struct {
 
 // decodeSettings returns the settings with the stored form of each.
 func decodeSettings(stored map[string][]byte) (*sharedSettings, error) {
-	s := &sharedSettings{stored: stored}
+	s := &sharedSettings{changing: newWaitLock(), stored: stored}
 	for name, dst := range map[string]any{
 		"chat_id": &s.now.ChatID, "platform": &s.now.Platform,
 		"mcp_servers": &s.now.MCPServers, "debug_mode": &s.now.DebugMode,
