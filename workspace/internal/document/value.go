@@ -81,7 +81,7 @@ func (v *fieldValue) json() state.JSON {
 // elementTexts returns the elements of an array, or false for any other text.
 func elementTexts(text state.JSON) ([]state.JSON, bool) {
 	data := []byte(text)
-	texts := []state.JSON{}
+	texts := make([]state.JSON, 0, 4) // enough for most effects
 	err := jsontext.EachElement(data, func(element jsontext.Span) error {
 		texts = append(texts, state.JSON(element.In(data)))
 		return nil
