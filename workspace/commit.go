@@ -35,7 +35,6 @@ func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error) error {
 // commit makes a version even without changes if there is a function for the
 // transaction.
 func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) error) error {
-	defer startCommitRegion(ctx).End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := cmp.Or(r.left, r.checkHeld()); err != nil {

@@ -110,7 +110,6 @@ type successor struct {
 }
 
 func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
-	defer startCommitRegion(ctx).End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.checkHeld(); err != nil {
@@ -172,7 +171,6 @@ func (r *Run) dropNext(next ledger.Lease, err error) {
 
 // fail also returns the dead letters that had to go.
 func (r *Run) fail(ctx context.Context, reason error, op *operation) (successor, []ledger.DeadLetter, error) {
-	defer startCommitRegion(ctx).End()
 	text := r.Redact(reason.Error())
 	r.mu.Lock()
 	defer r.mu.Unlock()

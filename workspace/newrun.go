@@ -25,7 +25,6 @@ func (m *Manager) newRun(
 	r.live.run = r
 	m.slots.take(r.lease)
 	m.trackRun()
-	ctx, r.endTask = newTraceTask(ctx)
 	held, cancel := context.WithCancelCause(ctx)
 	ctx, r.held, r.cancel = held, held, cancel
 	m.addLocalRun(r)
@@ -61,7 +60,6 @@ func (r *Run) done() {
 		r.endLost()
 		r.m.untrackRun()
 		r.m.slots.free(r.lease)
-		r.endTask()
 	})
 }
 

@@ -50,7 +50,6 @@ type Run struct {
 	// returned is closed when that function has returned.
 	returned chan struct{}
 	once     sync.Once // for done
-	endTask  func()    // see newTraceTask
 
 	ready bool // its content is loaded; guarded by Manager.mu
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"runtime/trace"
 	"sync"
 	"time"
 
@@ -191,21 +190,6 @@ func (m *telemetry) callTracer(ctx context.Context, method string, call func(Tra
 		}
 	}()
 	call(m.tracer)
-}
-
-// newTraceTask returns the context of a run, which is a task of an execution
-// trace until end is called.
-func newTraceTask(ctx context.Context) (traced context.Context, end func()) {
-	if !trace.IsEnabled() {
-		return ctx, func() {}
-	}
-	ctx, task := trace.NewTask(ctx, "agentstate.run")
-	return ctx, task.End
-}
-
-// startCommitRegion makes a commit a region of an execution trace.
-func startCommitRegion(ctx context.Context) *trace.Region {
-	return trace.StartRegion(ctx, "agentstate.commit")
 }
 
 // reportedResults are the results of a history of which the Tracer was told.
