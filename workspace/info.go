@@ -23,16 +23,13 @@ type Info struct {
 	Durability store.Durability
 	// ReadOnly says that the store refuses writes: see [store.ReadOnly].
 	ReadOnly bool
-	// Abilities are the names of the interfaces of package store that the store
-	// implements, such as "Watcher", sorted.
-	Abilities []string
 }
 
 // Info returns a description of the Manager and its store. It reads nothing from
 // the store.
 func (m *Manager) Info() Info {
 	info := Info{
-		Options: m.opts, Store: storeKind(m.db), Durability: m.db.Durability(), ReadOnly: m.readOnly, Abilities: storeAbilities(m.db),
+		Options: m.opts, Store: storeKind(m.db), Durability: m.db.Durability(), ReadOnly: m.readOnly,
 	}
 	for _, id := range m.keyIDs {
 		info.Keys = append(info.Keys, Key{ID: id})
@@ -49,20 +46,6 @@ func storeKind(db store.Store) string {
 		return refused.Store
 	}
 	return "unknown"
-}
-
-func storeAbilities(db store.Store) []string {
-	var list []string
-	add := func(name string, has bool) {
-		if has {
-			list = append(list, name)
-		}
-	}
-	_, transactor := store.As[store.Transactor](db)
-	add("Transactor", transactor)
-	_, watcher := store.As[store.Watcher](db)
-	add("Watcher", watcher)
-	return list
 }
 
 // Summary returns the summary of a user's workspace, for which it reads one

@@ -19,7 +19,6 @@ func TestInfo(t *testing.T) {
 	require.Equal(t, "memory", info.Store)
 	require.Equal(t, store.DurabilityProcess, info.Durability)
 	require.True(t, info.ReadOnly)
-	require.Equal(t, []string{"Watcher"}, info.Abilities)
 	require.Nil(t, info.Schema)
 	require.Nil(t, info.Run)
 	require.Equal(t, 4*time.Second, info.TTL)
@@ -34,7 +33,6 @@ func TestInfo(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	info = m.Info()
 	require.False(t, info.ReadOnly)
-	require.Equal(t, []string{"Watcher"}, info.Abilities)
 	require.Same(t, schema, info.Schema)
 	require.Equal(t, []workspace.Key{{ID: "new"}, {ID: "old"}}, info.Keys)
 }

@@ -20,7 +20,7 @@ func TestKeyShowsNoSecret(t *testing.T) {
 	outs := shownForms(t, k, &k, []Key{k}, map[string]Key{"k": k}, struct{ Key Key }{k})
 	s, err := newSealer([]Key{k})
 	require.NoError(t, err)
-	outs = append(outs, fmt.Sprintf("%+v %#v", s, *s), k.GoString())
+	outs = append(outs, fmt.Sprintf("%+v %#v", s, *s))
 	requireHidden(t, secret, outs...)
 	require.Equal(t, `key "2025" [SECRET]`, k.String())
 }

@@ -43,13 +43,10 @@ func (e MemoryEntry) String() string {
 	return e.Value
 }
 
-// GoString returns String, quoted.
-func (e MemoryEntry) GoString() string { return strconv.Quote(e.String()) }
-
 // Format prints String, quoted for %q and %#v.
 func (e MemoryEntry) Format(f fmt.State, verb rune) {
 	if verb == 'q' || f.Flag('#') {
-		fmt.Fprint(f, e.GoString())
+		fmt.Fprint(f, strconv.Quote(e.String()))
 		return
 	}
 	fmt.Fprint(f, e.String())

@@ -319,9 +319,6 @@ type Key struct {
 // String returns the ID.
 func (k Key) String() string { return fmt.Sprintf("key %s %s", fault.Quote(k.ID), masked) }
 
-// GoString returns String.
-func (k Key) GoString() string { return k.String() }
-
 // Format prints String, whatever the verb.
 func (k Key) Format(f fmt.State, _ rune) { fmt.Fprint(f, k.String()) }
 
