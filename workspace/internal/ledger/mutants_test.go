@@ -196,10 +196,10 @@ var mutants = []mutant{
 		{"takeover.go", "return h.LeaseState() == c.Observed", "return h.LeaseState().leaseID == c.Observed.leaseID"},
 	}},
 	{name: "another head with the same seq is believed", variant: "failover", edits: []textEdit{
-		{"seenhead.go", " || s.newest.Seq > 0 && known != \"\" && known != s.newest.Nonce {", " || known == \"\" && false {"},
+		{"ledger.go", " || s.newest.Seq > 0 && known != \"\" && known != s.newest.Nonce {", " || known == \"\" && false {"},
 	}},
 	{name: "a fork that has overtaken what was seen is believed", variant: "failover", edits: []textEdit{
-		{"seenhead.go", "known != \"\" && known != s.newest.Nonce {", "known != \"\" && known != s.newest.Nonce && h.Seq == s.newest.Seq {"},
+		{"ledger.go", "known != \"\" && known != s.newest.Nonce {", "known != \"\" && known != s.newest.Nonce && h.Seq == s.newest.Seq {"},
 	}},
 	{name: "a transition changes the head that is remembered", edits: []textEdit{
 		{"commit.go", "Head: h.clone(), ctx", "Head: h, ctx"},
@@ -261,7 +261,7 @@ var mutants = []mutant{
 		{"operation.go", "		t.dropOutcomes()\n", ""},
 	}},
 	{name: "an accepted head has the number of one that was seen", variant: "failover", edits: []textEdit{
-		{"seenhead.go", "max(h.Seq, s.newest.Seq)+acceptLead, max", "h.Seq, max"},
+		{"ledger.go", "max(h.Seq, s.newest.Seq)+acceptLead, max", "h.Seq, max"},
 	}},
 	{name: "a submission does not check that content fits", edits: []textEdit{
 		{"submission.go", "if err := t.reader.checkFits(t.ctx, t.Head); err != nil {", "if err := error(nil); err != nil {"},
