@@ -439,13 +439,11 @@ func (c *commit) pairWith(l *Ledger, apply transitionFunc) {
 	c.other.op = c.op
 }
 
-// The batch that makes a thread, or makes it again after it was deleted, replaces
-// the head of the user part as well. So when that head says that the user was
-// deleted, no thread is made any more: whoever is about to make one has a
-// condition that does not hold. Other writes of a thread do not touch it.
-
 // touchUserPart lets the operation replace the head of the user part, if need be by
-// one that says the same, if its transition makes a thread.
+// one that says the same, if its transition makes a thread, also one that was
+// deleted. So when that head says that the user was deleted, no thread is made
+// any more: whoever is about to make one has a condition that does not hold.
+// Other writes of a thread do not touch it.
 func (c *commit) touchUserPart(t *transition) error {
 	c.touches = c.userPart != nil && t.makes && t.Deleted.IsZero()
 	if !c.touches || c.other != nil {
