@@ -18,6 +18,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"iter"
 )
 
@@ -169,4 +170,61 @@ func (d Durability) String() string {
 		return "unknown"
 	}
 	return names[d]
+}
+
+// Transactor is a [Store] in a SQL database, which makes writes together with
+// those that a program makes to tables of its own.
+type Transactor interface {
+	Store
+	// Transact makes writes as Batch does, calls fn with the transaction, and
+	// commits it. If fn returns an error, no write is made, and Transact returns
+	// that error in a chain. fn is called only if the conditions of the writes
+	// hold; it is called again if the database has rolled the transaction back,
+	// for example to end a deadlock. Other writes of the same keys wait
+	// meanwhile, so fn must be quick. It must neither commit nor roll back, and
+	// not use the store.
+	Transact(ctx context.Context, writes []Write, fn func(*sql.Tx) error) ([]Revision, error)
+	// In returns the store within a transaction of the program: it sees what the
+	// transaction sees, and what it writes is written when the program commits.
+	// The transaction must be one of the same database. The program may use the
+	// result until the transaction ends, from one goroutine at a time. A
+	// conflict leaves the transaction as it was before; after another error, it
+	// is to be rolled back.
+	In(tx *sql.Tx) Store
+}
+
+// Wrapper is a Store that passes calls on to another one, for example to count
+// or to trace them. It can have the methods of every optional interface:
+// [As] says that it has one only if the other store has it as well.
+//
+// A method of an optional interface that the other store does not have returns
+// an error that wraps errors.ErrUnsupported.
+type Wrapper interface {
+	Store
+
+	// Unwrap returns the other store.
+	Unwrap() Store
+}
+
+// As returns s as a store of an optional interface, such as [Watcher]. It reports
+// whether s is such a store. A Wrapper is one only if the store in it is one as
+// well, so use As instead of a type assertion:
+//
+//	if w, ok := store.As[store.Watcher](s); ok {
+//		for event, err := range w.Watch(ctx, "user/") {
+//			…
+//		}
+//	}
+func As[T Store](s Store) (T, bool) {
+	own, ok := s.(T)
+	for ok {
+		w, wraps := s.(Wrapper)
+		if !wraps {
+			return own, true
+		}
+		s = w.Unwrap()
+		_, ok = s.(T)
+	}
+	var none T
+	return none, false
 }
