@@ -6,7 +6,6 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state/internal"
-	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/value/walk"
 )
@@ -138,21 +137,6 @@ func (o *opaqueCodec) isEqual(a, b reflect.Value) bool {
 	x, errA := o.encode(a)
 	y, errB := o.encode(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)
-}
-
-// ForReference returns the plan of a type whose values are only referred to:
-// streams, channels, functions, anything that [For] refuses. The plan looks
-// into no value and calls no method of one. Its size is 0, its copy is the
-// value itself, and its JSON the name of its type. Two values are equal if they
-// are identical, see [Identical]; if list is set, if their elements are.
-// Nothing converts to such a type. The error is an *fault.Error.
-func ForReference(t reflect.Type, list bool) (*Plan, error) {
-	if internal.RefusedTypes[t] {
-		return nil, &fault.Error{Path: "$", Want: "a type that can be stored", Got: "a " + t.String()}
-	}
-	p := &Plan{typ: t, values: dynamic, flat: true, name: t.String()}
-	p.codec = &referenceCodec{typ: t, list: list}
-	return p, nil
 }
 
 // referenceCodec is for values that are only referred to.

@@ -16,6 +16,8 @@ import (
 	"reflect"
 	"unicode/utf8"
 
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/number"
 	"github.com/agentstate/state/internal/value/walk"
 )
@@ -29,6 +31,21 @@ var (
 // For returns the plan of a type. The error is an *fault.Error that names the
 // part of the type that cannot be stored. Answers are cached.
 func For(t reflect.Type) (*Plan, error) { return targets.planOf(t) }
+
+// ForReference returns the plan of a type whose values are only referred to:
+// streams, channels, functions, anything that [For] refuses. The plan looks
+// into no value and calls no method of one. Its size is 0, its copy is the
+// value itself, and its JSON the name of its type. Two values are equal if they
+// are identical, see [Identical]; if list is set, if their elements are.
+// Nothing converts to such a type. The error is an *fault.Error.
+func ForReference(t reflect.Type, list bool) (*Plan, error) {
+	if internal.RefusedTypes[t] {
+		return nil, &fault.Error{Path: "$", Want: "a type that can be stored", Got: "a " + t.String()}
+	}
+	p := &Plan{typ: t, values: dynamic, flat: true, name: t.String()}
+	p.codec = &referenceCodec{typ: t, list: list}
+	return p, nil
+}
 
 // Normalise returns src as a field of type any stores it, and its size: nil,
 // bool, string, []any, map[string]any, and of the numbers int64, uint64 for
