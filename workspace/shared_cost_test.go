@@ -116,5 +116,43 @@ func TestSharedFieldsCostLittle(t *testing.T) {
 	require.GreaterOrEqual(t, 8*ratio(written.time, one.time), 4.0)
 }
 
+// The user part is read in a Get of its own, one for each message. A Manager that
+// has written the head of a thread last does not read that again, so that there is
+// no Get which could read both. If others have written it, all else costs six
+// round trips.
+func TestRoundTripsOfSharedFields(t *testing.T) {
+	const messages = 40
+	trips := func(schema *state.Schema, managers int) (gets, keys, batches int) {
+		synctest.Test(t, func(t *testing.T) {
+			c := fakestore.Count(plain{Store: store.NewMemory()})
+			var all []*workspace.Manager
+			for range managers {
+				all = append(all, open(t, c, workspace.Options{Schema: schema, Run: func(context.Context, *workspace.Run) error { return nil }}))
+			}
+			handle := func(n int) {
+				_, err := all[n%managers].Handle(t.Context(), workspace.Thread("ann", "1"), hello(fmt.Sprint(n)))
+				require.NoError(t, err)
+			}
+			for n := range managers {
+				handle(n)
+			}
+			gets, keys, batches = c.Calls("Get"), c.Read(), c.Calls("Batch")
+			for n := range messages {
+				handle(managers + n)
+			}
+			gets, keys, batches = c.Calls("Get")-gets, c.Read()-keys, c.Calls("Batch")-batches
+		})
+		t.Logf("%d Managers: %d Gets of %d keys and %d Batches for %d messages", managers, gets, keys, batches, messages)
+		return gets, keys, batches
+	}
+	for managers := range 2 {
+		gets, keys, batches := trips(state.MustSchema(ownNote, sharedUnshared), managers+1)
+		sharedGets, sharedKeys, sharedBatches := trips(sharedFields, managers+1)
+		require.Equal(t, batches, sharedBatches)
+		require.Equal(t, gets+messages, sharedGets)
+		require.Equal(t, keys+messages, sharedKeys)
+	}
+}
+
 // sharedUnshared is a field like sharedCount that is not shared.
 var sharedUnshared = &state.Field[int]{Name: "count", Handler: state.Sum[int]()}
