@@ -123,15 +123,15 @@ type looping struct {
 func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 	switch {
 	case ctx == nil:
-		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop.Run: the context is nil")}
+		return nil, invalid("Loop.Run: the context is nil")
 	case st == nil:
-		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop.Run: the State is nil")}
+		return nil, invalid("Loop.Run: the State is nil")
 	case len(l.Agents) == 0:
-		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop has no Agents")}
+		return nil, invalid("Loop has no Agents")
 	case l.MaxSteps < 0:
-		return nil, &kindError{state.ErrInvalid, fmt.Errorf("tool: Loop has MaxSteps %d", l.MaxSteps)}
+		return nil, invalid("Loop has MaxSteps %d", l.MaxSteps)
 	case l.Route == nil && len(l.Agents) > 1:
-		return nil, &kindError{state.ErrInvalid, errors.New("tool: Loop has several Agents and no Route")}
+		return nil, invalid("Loop has several Agents and no Route")
 	}
 	r := &looping{
 		Loop: l, ctx: state.NewContext(ctx, st), st: st, run: runctx.RunOf(ctx),
@@ -141,7 +141,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 	for _, name := range r.names {
 		agent := l.Agents[name]
 		if agent.Ask == nil {
-			return nil, &kindError{state.ErrInvalid, fmt.Errorf("tool: the agent %s of a Loop has no Ask", fault.Quote(name))}
+			return nil, invalid("the agent %s of a Loop has no Ask", fault.Quote(name))
 		}
 		turn, err := NewTurn(r.ctx, name, agent.Tools...)
 		if err != nil {
@@ -233,7 +233,7 @@ func (r *looping) answerOrphans() error {
 		}
 		agent, said := "", false
 		for _, result := range st.History().All() {
-			if slices.ContainsFunc(callsOf(result.Output), func(o state.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name }) {
+			if calls := callsOf(result.Output); removeCall(&calls, c) {
 				agent, said = result.Agent, true
 			}
 		}
@@ -270,7 +270,7 @@ func (r *looping) next() (name string, more bool, err error) {
 	}
 	name, more = r.Route(r.st)
 	if _, known := r.turns[name]; more && !known {
-		return "", false, &kindError{state.ErrInvalid, fmt.Errorf("tool: Loop has no agent %s, which Route has named", fault.Quote(name))}
+		return "", false, invalid("Loop has no agent %s, which Route has named", fault.Quote(name))
 	}
 	return name, more, nil
 }
@@ -282,9 +282,7 @@ func (r *looping) waiting() error {
 	var waits []suspendedCall
 	for _, name := range r.names {
 		for _, w := range r.turns[name].waiting() {
-			i := slices.IndexFunc(calls, func(c state.ToolCall) bool { return c.ID == w.ID && c.Name == w.Name })
-			if i >= 0 {
-				calls = slices.Delete(calls, i, i+1)
+			if removeCall(&calls, w.ToolCall) {
 				waits = append(waits, w)
 			}
 		}
@@ -330,7 +328,7 @@ func (r *looping) ask(name string) error {
 		failed, may := passing(err, turn.lastFailure())
 		switch {
 		case err == nil && steps == before:
-			return &kindError{state.ErrInvalid, fmt.Errorf("tool: Ask of the agent %s has recorded no answer", fault.Quote(name))}
+			return invalid("Ask of the agent %s has recorded no answer", fault.Quote(name))
 		case steps > before && (err == nil || may && r.ctx.Err() == nil):
 			if ended && (r.Route != nil || r.Commit != nil) { // the end of the run stores the last word
 				return turn.Commit(r.ctx)
@@ -341,6 +339,17 @@ func (r *looping) ask(name string) error {
 			return fmt.Errorf("tool: the agent %s: %w", fault.Quote(name), err)
 		}
 	}
+}
+
+// removeCall removes a call from a list, once: others may have its id. It reports
+// whether the list had it.
+func removeCall(calls *[]state.ToolCall, c state.ToolCall) bool {
+	i := slices.IndexFunc(*calls, func(o state.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name })
+	if i < 0 {
+		return false
+	}
+	*calls = slices.Delete(*calls, i, i+1)
+	return true
 }
 
 // sinceUser returns what was said since the user has spoken.

@@ -69,7 +69,7 @@ type turnKey struct{}
 func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 	base, ok := state.FromContext(ctx)
 	if !ok {
-		return nil, &kindError{state.ErrInvalid, errors.New("tool: no state in the context: use state.NewContext")}
+		return nil, invalid("no state in the context: use state.NewContext")
 	}
 	t := &Turn{base: base, st: base, tools: slices.Clone(tools), others: true}
 	outer, nested := TurnOf(ctx)
@@ -450,12 +450,7 @@ func (t *Turn) Answered(id string) (r state.ToolResultMessage, ok bool) {
 func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Message, error) {
 	open := transcript.Pending(msgs)
 	left := slices.DeleteFunc(t.Pending(), func(c state.ToolCall) bool {
-		i := slices.IndexFunc(open, func(o state.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name })
-		if i < 0 || !t.Has(c.Name) {
-			return true
-		}
-		open = slices.Delete(open, i, i+1) // stands for one call, also if others have its id
-		return false
+		return !t.Has(c.Name) || !removeCall(&open, c)
 	})
 	results, err := t.Run(ctx, left...)
 	for _, r := range results {

@@ -47,7 +47,7 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 	if err != nil || len(d.Effects) == 0 && with == nil {
 		return err
 	}
-	d.Title = r.m.titleOf(ctx, &r.liveContent, d)
+	d.Title = r.m.titleOf(ctx, &r.liveContent, d.state)
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	began := time.Now()

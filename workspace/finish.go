@@ -131,7 +131,7 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	if err != nil {
 		return successor{}, err
 	}
-	d.Title = r.m.titleOf(ctx, &r.liveContent, d)
+	d.Title = r.m.titleOf(ctx, &r.liveContent, d.state)
 	all := d.Change
 	all.Effects = document.Joined(d.Effects, shorten)
 	ctx, cancel := r.lease.whileHeld(ctx)

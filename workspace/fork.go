@@ -56,7 +56,7 @@ func (m *Manager) Fork(ctx context.Context, fromID, toID string, at ForkPoint) e
 		if err != nil {
 			return err
 		}
-		made := ledger.Copy{Content: c.doc, Title: m.titleOf(ctx, c, contentDelta{state: c.storedState})}
+		made := ledger.Copy{Content: c.doc, Title: m.titleOf(ctx, c, c.storedState)}
 		_, err = to.Import(ctx, made, to.NewLease())
 		return err
 	})

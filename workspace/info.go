@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -194,15 +195,16 @@ func (m *Manager) Threads(ctx context.Context, userID, after string) iter.Seq2[S
 // maxTitle is the length of a title, in bytes.
 const maxTitle = 200
 
-// titleOf returns the title of a content after a change, or "" if that stays.
-func (m *Manager) titleOf(ctx context.Context, c *liveContent, d contentDelta) string {
+// titleOf returns the title of a content whose State is s by now, or "" if that
+// stays.
+func (m *Manager) titleOf(ctx context.Context, c *liveContent, s *state.State) string {
 	if m.opts.Title == nil {
 		return ""
 	}
 	redact := func(text string) string { return c.redactStored(c.Redact(text)) }
 	var title string
 	code := startCode("title", redact, func() error {
-		title = m.opts.Title(d.state)
+		title = m.opts.Title(s)
 		return nil
 	})
 	<-code.done

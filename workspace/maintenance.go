@@ -119,7 +119,7 @@ func (m *Manager) tryUpdate(
 	if len(d.Effects) == 0 && change == nil {
 		return nil
 	}
-	d.Title = m.titleOf(ctx, c, d)
+	d.Title = m.titleOf(ctx, c, d.state)
 	c.endWrites(ErrRunEnded)
 	h, err = l.Update(ctx, ledger.KindUpdate, c.position, d.Change, change)
 	if err = sharedError(err); errors.Is(err, internal.ErrSharedStale) {
