@@ -9,6 +9,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 	"google.golang.org/adk/v2/session"
 	adktool "google.golang.org/adk/v2/tool"
@@ -31,10 +32,10 @@ func BenchmarkStep(b *testing.B) {
 			play(b, b.Context(), n, session.InMemoryService(), []adktool.Tool{ownTool(b, 0)})
 		})
 		run("state", func(b *testing.B) {
-			playKit(b, state.NewContext(b.Context(), state.New(noteSchema)), n, 0, session.InMemoryService())
+			playKit(b, state.NewContext(b.Context(), state.New(noteSchema)), n, nil, session.InMemoryService())
 		})
-		run("state,keep=20", func(b *testing.B) {
-			playKit(b, state.NewContext(b.Context(), state.New(noteSchema)), n, 20, session.InMemoryService())
+		run("state,window", func(b *testing.B) {
+			playKit(b, state.NewContext(b.Context(), state.New(noteSchema)), n, &transcript.Window{Max: 2000}, session.InMemoryService())
 		})
 		run("sessions,memory", func(b *testing.B) { playRun(b, n, store.NewMemory()) })
 		run("sessions,SQLite", func(b *testing.B) {
@@ -46,8 +47,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-func playKit(tb testing.TB, ctx context.Context, n, keep int, sessions session.Service) {
-	kit := NewKit(keep, ourTool(0))
+func playKit(tb testing.TB, ctx context.Context, n int, window *transcript.Window, sessions session.Service) {
+	kit := NewKit(window, ourTool(0))
 	plug, err := kit.Plugin()
 	must(tb, err)
 	play(tb, ctx, n, sessions, kit.Tools(), plug)
@@ -59,7 +60,7 @@ func playRun(b *testing.B, n int, db store.Store) {
 	must(b, err)
 	run, _, err := m.Begin(b.Context(), Name("desk", "ann", "s"), workspace.Message{ID: "1", Content: state.UserText("hello")})
 	must(b, err)
-	playKit(b, run.Context(), n, 0, Service(m))
+	playKit(b, run.Context(), n, nil, Service(m))
 	_, err = run.Finish(b.Context())
 	must(b, err)
 	must(b, m.Close())

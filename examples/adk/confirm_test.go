@@ -39,7 +39,7 @@ func confirm(t *testing.T, slow, fast bool) *state.State {
 		}
 		return map[string]string{"noted": in.Text}, nil
 	}, tool.ToFunc(notes, "noted", func(text string) ([]string, error) { return []string{text}, nil })))
-	kit := NewKit(0, note)
+	kit := NewKit(nil, note)
 	plug, err := kit.Plugin()
 	must(t, err)
 	root, err := llmagent.New(llmagent.Config{Name: "search", Model: &steps{n: 1}, Tools: kit.Tools()})
@@ -108,7 +108,7 @@ func TestConfirmationOfADK(t *testing.T) {
 // error of the run, and none of its calls is made.
 func TestAnAnswerThatIsNotRecorded(t *testing.T) {
 	made := false
-	kit := NewKit(0, tool.Must(tool.New("note", "Write a note.", func(context.Context, noteInput) (string, error) {
+	kit := NewKit(nil, tool.Must(tool.New("note", "Write a note.", func(context.Context, noteInput) (string, error) {
 		made = true
 		return "", nil
 	})))

@@ -20,6 +20,7 @@ import (
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -50,9 +51,12 @@ func answerDesk(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) er
 	return errors.Join(errors.Join(errs...), run.State().Join(branches...))
 }
 
+// window is that of the scenario, without a message for the instruction.
+var window = &transcript.Window{Max: adaptertest.Window.Max - 1000, Keep: adaptertest.Window.Keep - 1000, Tokens: adaptertest.Window.Tokens}
+
 // answerAs lets an agent answer in the session.
 func answerAs(ctx context.Context, run *workspace.Run, d *adaptertest.Desk, name string) error {
-	kit := NewKit(3, d.Tools(name)...) // contents: one has all results of a step
+	kit := NewKit(window, d.Tools(name)...)
 	root, err := llmagent.New(llmagent.Config{
 		Name: name, Model: scripted{name, d}, Tools: kit.Tools(),
 		InstructionProvider: func(ctx agent.ReadonlyContext) (string, error) {

@@ -124,7 +124,7 @@ func TestADKLosesAWriteOfParallelCalls(t *testing.T) {
 func TestTheStateLosesNoWriteOfParallelCalls(t *testing.T) {
 	lost := adaptertest.Rounds(100, []string{"slow", "fast"}, func() []string {
 		st := state.New(noteSchema)
-		kit := NewKit(0, ourTool(time.Millisecond))
+		kit := NewKit(nil, ourTool(time.Millisecond))
 		plug, err := kit.Plugin()
 		must(t, err)
 		play(t, state.NewContext(t.Context(), st), 1, session.InMemoryService(), kit.Tools(), plug)

@@ -24,6 +24,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -66,7 +67,7 @@ type amount struct {
 
 // open returns a Manager whose messages an agent of adk answers.
 func open(ctx context.Context, db store.Store) (*workspace.Manager, error) {
-	kit := NewKit(20, lookUp, approve, refund)
+	kit := NewKit(&transcript.Window{Max: 20_000}, lookUp, approve, refund)
 	plug, err := kit.Plugin()
 	if err != nil {
 		return nil, err

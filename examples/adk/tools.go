@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"google.golang.org/adk/v2/agent"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -24,10 +26,10 @@ import (
 // [state.FromContext], with the rights of the agent that adk runs. It is safe
 // for concurrent use.
 type Kit struct {
-	tools []*tool.Tool
-	keep  int
-	mu    sync.Mutex
-	turns map[place]*tool.Turn
+	tools  []*tool.Tool
+	window *transcript.Window
+	mu     sync.Mutex
+	turns  map[place]*tool.Turn
 }
 
 // place is where one turn at a time is.
@@ -37,10 +39,10 @@ func placeOf(ctx agent.ReadonlyContext) place {
 	return place{ctx.InvocationID(), ctx.Branch(), ctx.AgentName()}
 }
 
-// NewKit returns a Kit of tools. If keep is not 0, a model sees the last keep
-// messages, cut where providers accept it.
-func NewKit(keep int, tools ...*tool.Tool) *Kit {
-	return &Kit{tools: tools, keep: keep, turns: map[place]*tool.Turn{}}
+// NewKit returns a Kit of tools. A model sees what the window shows, and all if it
+// is nil.
+func NewKit(window *transcript.Window, tools ...*tool.Tool) *Kit {
+	return &Kit{tools: tools, window: window, turns: map[place]*tool.Turn{}}
 }
 
 // Tools returns the tools for an agent. Its model sees those that the agent may
@@ -70,11 +72,41 @@ func (k *Kit) Plugin() (*plugin.Plugin, error) {
 func (k *Kit) beforeModel(ctx agent.Context, req *model.LLMRequest) (*model.LLMResponse, error) {
 	here := placeOf(ctx)
 	k.end(func(p place) bool { return p == here })
-	if k.keep > 0 {
-		shapes := transcript.ShapesFunc(req.Contents, shapeOf)
-		req.Contents = transcript.Select(req.Contents, shapes.KeepLast(k.keep))
+	return nil, k.show(ctx, req)
+}
+
+// show replaces the contents of a request by what the window shows of them.
+func (k *Kit) show(ctx agent.Context, req *model.LLMRequest) error {
+	st, ok := state.FromContext(ctx)
+	if k.window == nil || !ok {
+		return nil
 	}
-	return nil, nil
+	body, err := json.Marshal(map[string]any{"contents": req.Contents})
+	if err != nil {
+		return err
+	}
+	request, err := provider.Gemini.DecodeRequest(body)
+	if err != nil {
+		return err
+	}
+	besides, err := json.Marshal(req.Config) // the instruction and the tools
+	if err != nil {
+		return err
+	}
+	shown, err := k.window.Show(ctx, st.As(ctx.AgentName()), request.Messages, transcript.EstimateTokens(state.UserText(string(besides))))
+	if err != nil || slices.Equal(shown, request.Messages) {
+		return err
+	}
+	request.Messages = shown
+	if body, _, err = provider.Gemini.EncodeRequest(request); err != nil {
+		return err
+	}
+	var sent struct{ Contents []*genai.Content }
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return err
+	}
+	req.Contents = sent.Contents
+	return nil
 }
 
 // newTurn begins the turn of an agent. It commits nothing: the session service
@@ -93,23 +125,6 @@ func (k *Kit) end(where func(place) bool) {
 			delete(k.turns, p)
 		}
 	}
-}
-
-// shapeOf returns the shape of a message for trims.
-func shapeOf(c *genai.Content) transcript.Shape {
-	shape := transcript.Shape{Role: c.Role}
-	if c.Role == genai.RoleModel {
-		shape.Role = "assistant"
-	}
-	for _, part := range c.Parts {
-		if call := part.FunctionCall; call != nil {
-			shape.Calls = append(shape.Calls, state.ToolCall{ID: call.ID, Name: call.Name})
-		}
-		if r := part.FunctionResponse; r != nil {
-			shape.Answers = append(shape.Answers, state.ToolCall{ID: r.ID, Name: r.Name})
-		}
-	}
-	return shape
 }
 
 // bound is a tool as adk calls it.
