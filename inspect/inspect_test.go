@@ -10,25 +10,44 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEveryLinkLeadsToAPage(t *testing.T) {
-	h := newFixture(t, 3).handler(t, nil)
-	for _, p := range crawl(t, h, 2000, "/") {
+// TestEveryPage follows every link of an operator's pages, below the prefix of
+// another site, and asks for the addresses of all actions.
+func TestEveryPage(t *testing.T) {
+	const prefix = "/debug/state"
+	d := newActionDesk(t, operator)
+	mux := http.NewServeMux()
+	mux.Handle(prefix+"/", http.StripPrefix(prefix, d))
+	seqs := func() (list []uint64) {
+		for _, user := range []string{"alice", "bob", "carol", "..", "a/b?x=1"} {
+			list = append(list, summaryOf(t, d.fixture, user).Seq)
+		}
+		return list
+	}
+	before := seqs()
+	const unlinked = "field=order_id"
+	targets := []string{prefix + "/", prefix + "/nothing?" + unlinked, prefix + "/workspace?" + unlinked}
+	for path, form := range posts {
+		form := url.Values{"user": {"alice"}, "to": {"3"}, "version": {"5"}, "value": {`"x"`}, "confirm": form["confirm"]}
+		targets = append(targets, prefix+path+"?"+unlinked+"&"+form.Encode())
+	}
+	pages := crawl(t, mux, 3000, targets...)
+	require.Greater(t, len(pages), 100)
+	require.Equal(t, before, seqs(), "a GET changes nothing")
+	for _, p := range pages {
+		require.True(t, strings.HasPrefix(p.target, prefix+"/"), p.target)
 		switch {
+		case strings.HasPrefix(p.target, prefix+"/workspace/retry"):
+			require.Equal(t, http.StatusMethodNotAllowed, p.code, p.target)
+			require.Equal(t, http.MethodPost, p.header.Get("Allow"), p.target)
+		case strings.Contains(p.target, unlinked), p.code == http.StatusSeeOther:
 		case strings.Contains(p.target, "user=dave"):
 			require.Contains(t, []int{http.StatusOK, http.StatusInternalServerError}, p.code, p.target)
-		case p.code == http.StatusSeeOther:
 		default:
 			require.Equal(t, http.StatusOK, p.code, p.target)
 		}
-		require.NotContains(t, p.body, cardNumber, p.target)
-		require.NotContains(t, p.body, mailToken, p.target)
-		require.NotContains(t, p.body, "key-of-the-server", p.target)
-	}
-}
-
-func TestHeaders(t *testing.T) {
-	h := newFixture(t, 0).handler(t, nil)
-	for _, p := range crawl(t, h, 2000, "/", "/nothing", "/workspace") {
+		for _, secret := range []string{cardNumber, mailToken, "key-of-the-server"} {
+			require.NotContains(t, p.body, secret, p.target)
+		}
 		require.Equal(t, "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "+
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", p.header.Get("Content-Security-Policy"), p.target)
 		require.Equal(t, "nosniff", p.header.Get("X-Content-Type-Options"))
@@ -42,11 +61,8 @@ func TestHeaders(t *testing.T) {
 func TestMountedUnderPrefix(t *testing.T) {
 	h := newFixture(t, 0).handler(t, nil)
 	for _, strip := range []string{"/debug/state", "/debug/state/"} {
-		mux := http.NewServeMux()
-		mux.Handle("/debug/state/", http.StripPrefix(strip, h))
-		pages := crawl(t, mux, 2000, "/debug/state/")
-		require.Greater(t, len(pages), 20)
-		for _, p := range pages {
+		stripped := http.StripPrefix(strip, h)
+		for _, p := range crawl(t, stripped, 20, "/debug/state/") {
 			require.True(t, strings.HasPrefix(p.target, "/debug/state/"), p.target)
 			require.NotEqual(t, http.StatusNotFound, p.code, p.target)
 		}

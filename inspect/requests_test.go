@@ -120,32 +120,6 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	require.Equal(t, seq, summaryOf(t, d.fixture, "alice").Seq)
 }
 
-func TestAGetChangesNothing(t *testing.T) {
-	d := newActionDesk(t, operator)
-	f := d.fixture
-	seqs := func() (list []uint64) {
-		for _, user := range []string{"alice", "bob", "carol", "..", "a/b?x=1"} {
-			list = append(list, summaryOf(t, f, user).Seq)
-		}
-		return list
-	}
-	before := seqs()
-	targets := []string{"/"}
-	for path, form := range posts {
-		form := url.Values{"user": {"alice"}, "to": {"3"}, "version": {"5"}, "field": {"order_id"}, "value": {`"x"`}, "confirm": form["confirm"]}
-		targets = append(targets, path+"?"+form.Encode())
-	}
-	for _, p := range crawl(t, d, 3000, targets...) {
-		require.NotContains(t, p.body, cardNumber, p.target)
-		require.NotContains(t, p.body, mailToken, p.target)
-		if strings.HasPrefix(p.target, "/workspace/retry") {
-			require.Equal(t, http.StatusMethodNotAllowed, p.code, p.target)
-			require.Equal(t, http.MethodPost, p.header.Get("Allow"), p.target)
-		}
-	}
-	require.Equal(t, before, seqs())
-}
-
 func TestFormsThatAreBroken(t *testing.T) {
 	d := newActionDesk(t, operator)
 	tests := []struct {
