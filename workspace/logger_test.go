@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/internal/test/testkit"
@@ -40,7 +42,7 @@ func sorted(text string) string {
 	return strings.Join(slices.Compact(slices.Sorted(strings.Lines(text))), "")
 }
 
-// What happens to workspaces is logged, each at its level.
+// What happens to workspaces is logged, each at its level, and counted.
 func TestLogger(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		log, logged := newLog(slog.LevelDebug)
@@ -77,6 +79,7 @@ func TestLogger(t *testing.T) {
 			synctest.Wait()
 		}
 		submit(text("waits"))
+		require.Equal(t, 1, m.Stats().Held)
 		for _, id := range []string{"queued", "full", "full"} {
 			submit(text(id))
 		}
@@ -101,6 +104,16 @@ func TestLogger(t *testing.T) {
 		require.NotContains(t, logged()+took(), "s3cret")
 		requireText(t, firstLog, sorted(logged()))
 		requireText(t, secondLog, sorted(took()))
+
+		counted := m.Stats()
+		require.GreaterOrEqual(t, counted.Heartbeats, int64(1))
+		require.Greater(t, counted.BytesWritten, int64(1000))
+		uneven := cmpopts.IgnoreFields(workspace.Stats{}, "Heartbeats", "LateHeartbeats", "BytesWritten")
+		require.Empty(t, cmp.Diff(workspace.Stats{
+			Workspaces: 1, Started: 11, Done: 5, Failed: 3, Interrupted: 1, Fenced: 1, DeadLetters: 3,
+			Queued: 1, Rejected: 3, Duplicates: 1, Commits: 8,
+		}, counted, uneven))
+		require.Empty(t, cmp.Diff(workspace.Stats{Workspaces: 1, Started: 1, Done: 1, TakenOver: 1, Commits: 1}, other.Stats(), uneven))
 	})
 }
 

@@ -99,6 +99,7 @@ func TestTracerSeesConflicts(t *testing.T) {
 	update := tracer.of(workspace.OpUpdate)[0]
 	require.Equal(t, 2, update.Conflicts)
 	require.Equal(t, 3, update.Tries)
+	require.EqualValues(t, 2, m.Stats().Conflicts)
 }
 
 // A Tracer can tell which part of a lease was left at a heartbeat, and by which

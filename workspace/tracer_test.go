@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -103,6 +104,7 @@ func TestTracer(t *testing.T) {
 		require.NoError(t, other.Close())
 		require.Empty(t, first.unended())
 		require.Empty(t, second.unended())
+		require.EqualValues(t, 1, other.Stats().Compactions)
 		all := []workspace.OpKind{
 			workspace.OpHandle, workspace.OpRun, workspace.OpCommit, workspace.OpTakeover, workspace.OpCompact,
 			workspace.OpUpdate, workspace.OpReset, workspace.OpDelete, workspace.OpCancel,
@@ -176,3 +178,40 @@ verify ann v18
 records ann err=other
 delete ann
 `
+
+// A Manager without Tracer and Logger allocates no more than one whose Logger
+// is off, and less than one with a Tracer: what is observed is prepared only for
+// those that look.
+func TestObservationIsFree(t *testing.T) {
+	allocations := func(opts workspace.Options) float64 {
+		opts.Messages, opts.Results = 5, 5
+		m := open(t, store.NewMemory(), opts)
+		run, _, err := m.Begin(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		least := 1e9 // other goroutines allocate too
+		for range 5 {
+			least = min(least, testing.AllocsPerRun(100, func() {
+				if err := visits.Set(run.State(), 1); err != nil {
+					panic(err)
+				}
+				if err := run.Commit(run.Context()); err != nil {
+					panic(err)
+				}
+			}))
+		}
+		return least
+	}
+	free := allocations(workspace.Options{})
+	off := allocations(workspace.Options{Logger: slog.New(slog.DiscardHandler)})
+	traced := allocations(workspace.Options{Tracer: quietTracer{}})
+	t.Logf("%v allocations a commit, %v with a Logger that is off, %v with a Tracer", free, off, traced)
+	require.Less(t, free, off)
+	require.Less(t, free, traced)
+}
+
+// quietTracer does nothing.
+type quietTracer struct{}
+
+func (quietTracer) Start(ctx context.Context, _ workspace.Operation) context.Context { return ctx }
+func (quietTracer) End(context.Context, workspace.Operation)                         {}
+func (quietTracer) Inject(context.Context) string                                    { return "" }

@@ -253,6 +253,7 @@ func TestMessagesInDoubtSayWhy(t *testing.T) {
 				require.ErrorIs(t, err, errAway)
 				require.LessOrEqual(t, time.Since(began), 15*time.Second)
 				require.NotZero(t, m.Stats().StoreErrors)
+				require.EqualValues(t, 1, m.Stats().UnknownOutcomes)
 				away.Store(false)
 				_, err = m.Submit(t.Context(), "ann", text("1"))
 				require.NoError(t, err)
