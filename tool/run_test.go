@@ -17,12 +17,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort/property"
-	"github.com/agentstate/state/tool"
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/effort/property"
+	"github.com/agentstate/state/tool"
 )
 
 // stepFunc is the function of a tool in a step. It is given the id of the call and
@@ -570,30 +571,4 @@ func drawFewOf16(t *rapid.T, label string) uint16 {
 		return 0
 	}
 	return 1<<(n/16) | 1<<(n%16)
-}
-
-// TestRunManyAtOnce runs several steps on one state and counts what they add.
-func TestRunManyAtOnce(t *testing.T) {
-	total := &state.Field[int]{Name: "total", Handler: state.Sum[int]()}
-	st := state.New(state.MustSchema(total))
-	add := tool.Must(tool.New("add", "", func(_ context.Context, in struct {
-		N int `json:"n"`
-	}) (int, error) {
-		return in.N, nil
-	}, tool.To(total, "")))
-	calls := slices.Repeat([]state.ToolCall{{Name: "add", Input: `{"n":1}`}}, 16)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 10 {
-				for _, r := range must(tool.Run(t.Context(), st, []*tool.Tool{add}, calls)) {
-					if r.Err != nil {
-						t.Error(r.Err)
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	require.Equal(t, 8*10*16, total.Or(st, 0))
 }

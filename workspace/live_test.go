@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -191,7 +191,7 @@ func TestLive(t *testing.T) {
 	for name, keys := range map[string][]workspace.Key{"open": nil, "sealed": {key("a")}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				db := &counted{Store: store.NewMemory()}
+				db := fakestore.Count(store.NewMemory())
 				opts := workspace.Options{Live: true, Keys: keys, Run: func(ctx context.Context, run *workspace.Run) error {
 					require.NoError(t, token.Set(run.State(), "s3cret-value"))
 					for i := range 100 {
@@ -218,9 +218,9 @@ func TestLive(t *testing.T) {
 				require.LessOrEqual(t, behind, 10, "a second")
 				require.True(t, strings.HasPrefix(said, early.texts[2]))
 				require.Equal(t, early.texts[2], late.texts[2])
-				before := db.writes.Load()
+				before := db.Calls("Batch")
 				time.Sleep(2 * time.Second)
-				require.LessOrEqual(t, db.writes.Load()-before, int64(4+2), "two writes a second, and heartbeats")
+				require.LessOrEqual(t, db.Calls("Batch")-before, 4+2, "two writes a second, and heartbeats")
 				stored := fmt.Sprint(entries(t, db))
 				require.NotContains(t, stored, "4 s3cret-value")
 				require.Equal(t, keys == nil, strings.Contains(stored, "4 [SECRET]"))
@@ -244,29 +244,18 @@ func TestLive(t *testing.T) {
 // Without Live, streaming writes nothing.
 func TestWithoutLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		db := &counted{Store: store.NewMemory()}
+		db := fakestore.Count(store.NewMemory())
 		m := open(t, db, workspace.Options{TTL: time.Hour, Run: func(ctx context.Context, run *workspace.Run) error {
-			before := db.writes.Load()
+			before := db.Calls("Batch")
 			for range 100 {
 				run.Emit("word ")
 				time.Sleep(100 * time.Millisecond)
 			}
-			require.Equal(t, before, db.writes.Load())
+			require.Equal(t, before, db.Calls("Batch"))
 			return nil
 		}})
 		_, err := m.Handle(t.Context(), "ann", text("1"))
 		require.NoError(t, err)
 		require.NoError(t, m.Close())
 	})
-}
-
-// counted counts the batches of a store.
-type counted struct {
-	store.Store
-	writes atomic.Int64
-}
-
-func (c *counted) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
-	c.writes.Add(1)
-	return c.Store.Batch(ctx, writes)
 }

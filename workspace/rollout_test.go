@@ -125,38 +125,6 @@ func TestTakeoverOfContentThatDoesNotFit(t *testing.T) {
 	})
 }
 
-// A process that reads both forms goes on with the old content. What it has
-// written, processes with the old schema refuse.
-func TestRollOutOfAChangedField(t *testing.T) {
-	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
-		old := open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: nothing})
-		setAge(t, old, "ann", "40")
-		setAge(t, old, "bob", "50")
-
-		careful := open(t, db, workspace.Options{TTL: ttl, Schema: carefulSchema, Run: func(_ context.Context, run *workspace.Run) error {
-			if run.UserID() == "bob" {
-				return nil // leaves the field as it is
-			}
-			return ageCareful.Set(run.State(), ageCareful.Or(run.State(), 0)+1)
-		}})
-		for _, user := range []string{"ann", "bob"} {
-			out, err := careful.Handle(t.Context(), user, text("1"))
-			require.NoError(t, err)
-			require.Equal(t, workspace.StatusDone, out.Status)
-		}
-		require.Equal(t, 41, ageCareful.Or(view(t, careful, "ann").State(), 0))
-
-		_, err := old.Handle(t.Context(), "ann", text("2"))
-		require.ErrorIs(t, err, workspace.ErrSchema)
-		_, err = old.Handle(t.Context(), "bob", text("2"))
-		require.NoError(t, err, "the form of this content has not changed")
-
-		out, err := careful.Handle(t.Context(), "ann", text("2"))
-		require.NoError(t, err)
-		require.Equal(t, workspace.StatusDone, out.Status, "the refused message was not taken")
-	})
-}
-
 // Check names the users whose content a schema does not fit.
 func TestCheck(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
