@@ -122,17 +122,24 @@ func TestReasoningCountsUntilTheUserSpeaks(t *testing.T) {
 // has made, and the next request has their results.
 func TestTokensOfServedTools(t *testing.T) {
 	found := strings.Repeat("the quick brown fox ", 100) // 400 tokens
-	part := `{"type":"text","text":"I look."},
+	anthropic, err := provider.Anthropic.DecodeResponse([]byte(`{"type":"message","role":"assistant","model":"m","content":[
+		{"type":"text","text":"I look."},
 		{"type":"server_tool_use","id":"s1","name":"web_fetch","input":{}},
 		{"type":"web_fetch_tool_result","tool_use_id":"s1","content":{"type":"text","text":"` + found + `"}},
-		{"type":"text","text":"It is there."}`
-	result, err := provider.Anthropic.DecodeResponse([]byte(`{"type":"message","role":"assistant","model":"m","content":[` + part + `],
+		{"type":"text","text":"It is there."}],
 		"stop_reason":"end_turn","usage":{"input_tokens":6400,"output_tokens":50}}`))
 	require.NoError(t, err)
-	st := state.New(nil)
-	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("look")}))
-	require.NoError(t, st.History().Append(result)) // 3 000, and 3 400
-	require.InDelta(t, 3450, takenFor(t, st), 20)
+	responses, err := provider.OpenAIResponses.DecodeResponse([]byte(`{"object":"response","status":"completed","output":[
+		{"type":"mcp_call","id":"mcp_1","server_label":"docs","name":"look","arguments":"{}","output":"` + found + `"},
+		{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"It is there.","annotations":[]}]}],
+		"usage":{"input_tokens":6400,"output_tokens":50}}`))
+	require.NoError(t, err)
+	for _, result := range []state.InferenceResult{anthropic, responses} {
+		st := state.New(nil)
+		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("look")}))
+		require.NoError(t, st.History().Append(result)) // 3 000, and 3 400
+		require.InDelta(t, 3450, takenFor(t, st), 20)
+	}
 }
 
 // Of new messages there are as many more tokens than estimated as of those that
