@@ -136,6 +136,7 @@ func TestRoundTripsOfSharedFields(t *testing.T) {
 			for n := range managers {
 				handle(n)
 			}
+			synctest.Wait() // the Managers have looked for runs
 			gets, keys, batches = c.Calls("Get"), c.Read(), c.Calls("Batch")
 			for n := range messages {
 				handle(managers + n)
