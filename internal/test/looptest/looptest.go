@@ -40,13 +40,10 @@ type refundIn struct {
 	Amount float64 `json:"amount"`
 }
 
-// Retried makes an effect, again with its key while its outcome is unknown. What
-// it has given up may still arrive.
+// Retried makes an effect, again with its key while its outcome is unknown.
 func Retried(ctx context.Context, p *crash.Process, name, key string, in any) (state.JSON, error) {
 	for {
-		try, cancel := context.WithTimeout(ctx, 5*time.Second)
-		out, err := p.Effect(try, name, key, in)
-		cancel()
+		out, err := p.Effect(ctx, name, key, in)
 		if err == nil || ctx.Err() != nil {
 			return out, err
 		}
