@@ -32,7 +32,9 @@ type held struct {
 	result  chan error         // of a run of Options.Run, or nil: what its function returns
 }
 
-// operate is the job of an operator.
+// operate is the job of an operator. Its fields are not shared: the model of the
+// histories takes a run for held as soon as its head is written, and the user part
+// is read after that.
 func operate(t task) error {
 	db, err := openAddress(t.Address)
 	if err != nil {
@@ -40,7 +42,7 @@ func operate(t task) error {
 	}
 	o := &operator{handles: map[int]*held{}}
 	o.m, err = workspace.Open(context.Background(), db, &workspace.Options{
-		Schema: schema, Queue: queueMax, TTL: t.TTL, Attempts: 1 << 20, Run: o.taken,
+		Schema: state.MustSchema(log), Queue: queueMax, TTL: t.TTL, Attempts: 1 << 20, Run: o.taken,
 	})
 	if err != nil {
 		return err
