@@ -132,7 +132,6 @@ type input struct {
 type output struct {
 	reply
 	lease string // of the run that has begun
-	slow  bool   // it took so long that a run that has begun with it may be lost already
 }
 
 // leaseOf returns the name of the lease that a process has, or "".
@@ -285,14 +284,13 @@ func (c *client) note(p *process, q input, call int64, a reply) {
 		c.pool(p, h)
 	}
 	end := c.now()
-	out := output{a, leaseOf(p, a.Handle), end-call > int64(historyTTL/2)}
 	switch {
 	case a.Fate == unknown && q.Op == "view":
 		return // the outcome tells nothing
 	case a.Fate == unknown, q.Op == "abandon":
 		end = math.MaxInt64 // it may still take effect
 	}
-	c.history = append(c.history, porcupine.Operation{ClientId: c.number, Input: q, Call: call, Output: out, Return: end})
+	c.history = append(c.history, porcupine.Operation{ClientId: c.number, Input: q, Call: call, Output: output{a, leaseOf(p, a.Handle)}, Return: end})
 }
 
 // check returns an error if the history is not linearizable, or if too little has
@@ -445,8 +443,8 @@ func afterwards(l lock, q input, a output) (bool, any) {
 		l = l.forget(q.Message)
 	}
 	l = l.next()
-	if a.lease == "" { // the Manager holds the next run, or another one has ended it
-		return a.Fate == unknown || q.begun == byManager || a.slow || l.message == "", l
+	if a.lease == "" { // the Manager holds the next run
+		return a.Fate == unknown || q.begun == byManager || l.message == "", l
 	}
 	return a.Message == l.message, l.hold(a.lease)
 }

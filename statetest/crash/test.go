@@ -42,7 +42,8 @@ type Test struct {
 
 	// OpenStore makes an empty store for the workspaces of a case, and returns a
 	// function that opens a handle to it: the first for the test itself, and one
-	// for each process. t closes them. nil stands for a store in memory.
+	// for each process. It lets the cleanup of t close them. nil stands for a store
+	// in memory.
 	OpenStore func(t testing.TB) func() store.Store
 
 	// Setup makes what is there before.
