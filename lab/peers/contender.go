@@ -50,8 +50,9 @@ type contender struct {
 }
 
 var contenders = []contender{
-	{name: "rows", engines: engineNames, ordered: true, open: openRows},
-	{name: "dbos queue", engines: engineNames, ordered: true, open: openDBOS},
+	{name: "rows", engines: []string{"sqlite", "postgres", "mysql"}, ordered: true, open: openRows},
+	{name: "rows", engines: []string{"redis"}, ordered: true, open: openRedisRows},
+	{name: "dbos queue", engines: []string{"sqlite", "postgres"}, ordered: true, open: openDBOS},
 	{name: "river", engines: []string{"postgres"}, open: openRiver},
 	{name: "ours", engines: engineNames, ordered: true, open: openOurs},
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // kept is the number of messages and of results that a state has, as by
@@ -24,11 +27,15 @@ type tx interface {
 type dialect struct {
 	engine string
 	serial string // a column that numbers rows
+	ignore string // behind insert, and behind its values: a row that is there stays
+	keep   string
+	undone string // the index of messages that are not handled
 }
 
 var dialects = map[string]dialect{
-	"sqlite":   {"sqlite", "integer primary key"},
-	"postgres": {"postgres", "bigserial primary key"},
+	"sqlite":   {"sqlite", "integer primary key", "", " on conflict do nothing", "(user_id, n) where handled = 0"},
+	"postgres": {"postgres", "bigserial primary key", "", " on conflict do nothing", "(user_id, n) where handled = 0"},
+	"mysql":    {"mysql", "bigint auto_increment primary key", " ignore", "", "(user_id, handled, n)"},
 }
 
 // bind numbers the parameters for PostgreSQL.
@@ -57,7 +64,7 @@ func (d dialect) createTables(ctx context.Context, db *sql.DB) error {
 		"create table if not exists messages (user_id varchar(64) not null, n bigint not null, id varchar(64) not null, role varchar(16) not null, body text not null, primary key (user_id, n))",
 		"create table if not exists results (user_id varchar(64) not null, n bigint not null, body text not null, primary key (user_id, n))",
 		"create table if not exists inbox (n " + d.serial + ", user_id varchar(64) not null, id varchar(64) not null, body text not null, handled smallint not null default 0, reply text, unique (user_id, id))",
-		"create index if not exists inbox_undone on inbox (user_id, n) where handled = 0",
+		"create index if not exists inbox_undone on inbox " + d.undone,
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("peers: create the tables: %w", err)
@@ -68,7 +75,7 @@ func (d dialect) createTables(ctx context.Context, db *sql.DB) error {
 
 // person makes the row of a user, if there is none.
 func (d dialect) person(ctx context.Context, t tx, user string) error {
-	_, err := t.exec(ctx, d.bind("insert into people (user_id, n, epoch, expires) values (?, 0, 0, 0) on conflict do nothing"), user)
+	_, err := t.exec(ctx, d.bind("insert"+d.ignore+" into people (user_id, n, epoch, expires) values (?, 0, 0, 0)"+d.keep), user)
 	return err
 }
 
@@ -198,8 +205,19 @@ func (t tables) texts(ctx context.Context, user string) (texts []string, err err
 
 func (t tables) close() error { return t.db.Close() }
 
-// inTx commits what do does, or nothing.
+// inTx commits what do does, or nothing. MariaDB may end a transaction for the
+// sake of another one, which is then begun again.
 func inTx(ctx context.Context, db *sql.DB, do func(t tx) error) error {
+	const deadlock = 1213
+	for {
+		err := tryTx(ctx, db, do)
+		if failed, ok := errors.AsType[*mysql.MySQLError](err); !ok || failed.Number != deadlock {
+			return err
+		}
+	}
+}
+
+func tryTx(ctx context.Context, db *sql.DB, do func(t tx) error) error {
 	t, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

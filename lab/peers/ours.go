@@ -7,17 +7,25 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/redisstore"
 	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/store/sqlstore/mysqlstore"
 	"github.com/agentstate/state/store/sqlstore/postgresstore"
 	"github.com/agentstate/state/workspace"
 )
 
 // openStore opens our store of an engine.
 func openStore(ctx context.Context, s site) (store.Store, error) {
-	if s.engine == "sqlite" {
+	switch s.engine {
+	case "sqlite":
 		return sqlitestore.Open(ctx, s.path, nil)
+	case "postgres":
+		return postgresstore.Open(ctx, s.database().String(), nil)
+	case "mysql":
+		return mysqlstore.Open(ctx, s.database().String(), nil)
+	default:
+		return redisstore.Open(ctx, s.server.String(), &redisstore.Options{Prefix: s.set})
 	}
-	return postgresstore.Open(ctx, s.database().String(), nil)
 }
 
 // ours is a Manager with the default options.

@@ -82,7 +82,7 @@ func (r *rows) work(ctx context.Context, m message, t *turn) (string, error) {
 
 // accept puts a message into the inbox, unless it is there.
 func (r *rows) accept(ctx context.Context, t tx, m message) error {
-	_, err := t.exec(ctx, r.bind("insert into inbox (user_id, id, body) values (?, ?, ?) on conflict do nothing"), m.User, m.ID, m.Text)
+	_, err := t.exec(ctx, r.bind("insert"+r.ignore+" into inbox (user_id, id, body) values (?, ?, ?)"+r.keep), m.User, m.ID, m.Text)
 	return err
 }
 
@@ -115,11 +115,20 @@ func (r *rows) take(ctx context.Context, t tx, user string) (*turn, error) {
 
 func (r *rows) lease(ctx context.Context, t tx, user string, got *turn) (taken bool, err error) {
 	now := time.Now()
-	err = t.each(ctx, func(scan func(...any) error) error {
+	scan := func(scan func(...any) error) error {
 		taken = true
 		return scan(&got.epoch, &got.n)
-	}, r.bind("update people set epoch = epoch + 1, expires = ? where user_id = ? and expires < ? returning epoch, n"),
-		now.Add(leaseTime).UnixMilli(), user, now.UnixMilli())
+	}
+	update := "update people set epoch = epoch + 1, expires = ? where user_id = ? and expires < ?"
+	args := []any{now.Add(leaseTime).UnixMilli(), user, now.UnixMilli()}
+	if r.engine != "mysql" {
+		err = t.each(ctx, scan, r.bind(update+" returning epoch, n"), args...)
+		return taken, err
+	}
+	n, err := t.exec(ctx, update, args...) // MariaDB has no returning there
+	if n > 0 && err == nil {
+		err = t.each(ctx, scan, "select epoch, n from people where user_id = ?", user)
+	}
 	return taken, err
 }
 

@@ -12,17 +12,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
-	_ "modernc.org/sqlite"             // the driver sqlite
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	_ "modernc.org/sqlite" // the driver sqlite
 )
 
-var engineNames = []string{"sqlite", "postgres"}
+func init() { logging.Disable() } // a missing Redis is expected
+
+var engineNames = []string{"sqlite", "postgres", "mysql", "redis"}
 
 // conns is the size of every contender's pool of connections to a server.
 const conns = 16
 
-// A site is where a contender has its data set: a file, or a database of its own.
-// No two contenders share one.
+// A site is where a contender has its data set: a file or a database of its
+// own, or a prefix of names in it. No two contenders share one.
 type site struct {
 	engine string
 	set    string // the name of the data set
@@ -30,50 +35,101 @@ type site struct {
 	server *url.URL
 }
 
-// newSite makes an empty data set. On SQLite it is a file in a folder. The server
-// is that of STATE_TEST_POSTGRES, or the standard port of this machine.
+var defaultServers = map[string]string{
+	"postgres": "postgres://postgres@127.0.0.1:5432/postgres",
+	"mysql":    "mysql://root@127.0.0.1:3306/test",
+	"redis":    "redis://127.0.0.1:6379/0",
+}
+
+// findServer returns the address of an engine's server: that of
+// STATE_TEST_POSTGRES and its kind, or the standard port of this machine.
+func findServer(engine string) (*url.URL, error) {
+	address := defaultServers[engine]
+	if set := os.Getenv("STATE_TEST_" + strings.ToUpper(engine)); set != "" {
+		address = set
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("peers: the address of the %s server is not a URL", engine)
+	}
+	return u, nil
+}
+
+// newSite makes an empty data set. On SQLite it is a file in a folder.
 func newSite(ctx context.Context, engine, folder string) (site, error) {
 	s := site{engine: engine, set: "peers_" + strings.ToLower(rand.Text()[:12])}
 	if engine == "sqlite" {
 		s.path = filepath.Join(folder, s.set+".db")
 		return s, nil
 	}
-	address := os.Getenv("STATE_TEST_POSTGRES")
-	if address == "" {
-		address = "postgres://postgres@127.0.0.1:5432/postgres"
+	server, err := findServer(engine)
+	if err != nil {
+		return s, err
 	}
-	var err error
-	if s.server, err = url.Parse(address); err != nil {
-		return s, errors.New("peers: the address of the server is not a URL") // the cause has the password
-	}
-	if err := s.administrate(ctx, "create database "+s.set); err != nil {
+	s.server = server
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := s.create(ctx); err != nil {
 		return s, fmt.Errorf("peers: make a data set on %s: %w", engine, err)
 	}
 	return s, nil
 }
 
+// create makes the database of the data set, and fails if the server does not
+// answer.
+func (s site) create(ctx context.Context) error {
+	switch s.engine {
+	case "postgres", "mysql":
+		return s.administrate(ctx, "create database "+s.set)
+	default:
+		c, err := s.redis()
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.Ping(ctx).Err(), c.Close())
+	}
+}
+
 // remove removes the data set.
 func (s site) remove(ctx context.Context) error {
-	if s.engine != "sqlite" {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	switch s.engine {
+	case "sqlite":
+		files, err := filepath.Glob(s.path + "*")
+		for _, file := range files {
+			err = errors.Join(err, os.Remove(file))
+		}
+		return err
+	case "postgres":
 		return s.administrate(ctx, "drop database if exists "+s.set+" with (force)")
+	case "mysql":
+		return s.administrate(ctx, "drop database if exists "+s.set)
+	default:
+		return s.removeKeys(ctx)
 	}
-	files, err := filepath.Glob(s.path + "*")
-	for _, file := range files {
-		err = errors.Join(err, os.Remove(file))
-	}
-	return err
 }
 
 // administrate executes a statement in the database that the address names.
 func (s site) administrate(ctx context.Context, statement string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	db, err := openServer(s.server)
+	db, err := openServer(s.engine, s.server)
 	if err != nil {
 		return err
 	}
 	_, err = db.ExecContext(ctx, statement)
 	return errors.Join(err, db.Close())
+}
+
+func (s site) removeKeys(ctx context.Context) error {
+	c, err := s.redis()
+	if err != nil {
+		return err
+	}
+	keys := c.Scan(ctx, 0, "*"+s.set+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		err = errors.Join(err, c.Unlink(ctx, keys.Val()).Err())
+	}
+	return errors.Join(err, keys.Err(), c.Close())
 }
 
 // database returns the address of the data set's database.
@@ -88,7 +144,7 @@ func (s site) database() *url.URL {
 // connection wait more fairly than connections that wait for a lock.
 func (s site) sql() (*sql.DB, error) {
 	if s.engine != "sqlite" {
-		return openServer(s.database())
+		return openServer(s.engine, s.database())
 	}
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": {
 		"busy_timeout(10000)", "journal_mode(wal)", "synchronous(full)", "foreign_keys(on)",
@@ -101,12 +157,38 @@ func (s site) sql() (*sql.DB, error) {
 	return db, nil
 }
 
-func openServer(u *url.URL) (*sql.DB, error) {
-	db, err := sql.Open("pgx", u.String())
+func openServer(engine string, u *url.URL) (*sql.DB, error) {
+	driver, dsn := "pgx", u.String()
+	if engine == "mysql" {
+		driver, dsn = "mysql", mysqlConfig(u).FormatDSN()
+	}
+	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		return nil, errors.New("the address is not that of a database") // the cause has the password
 	}
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, nil
+}
+
+// mysqlConfig lets the client put arguments into statements. Otherwise each
+// statement is prepared, which is a second round trip. Without locks of gaps,
+// transactions of different users hardly meet.
+func mysqlConfig(u *url.URL) *mysql.Config {
+	config := mysql.NewConfig()
+	config.User = u.User.Username()
+	config.Passwd, _ = u.User.Password()
+	config.Net, config.Addr, config.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	config.InterpolateParams = true
+	config.Params = map[string]string{"tx_isolation": "'READ-COMMITTED'"}
+	return config
+}
+
+func (s site) redis() (*redis.Client, error) {
+	opts, err := redis.ParseURL(s.server.String())
+	if err != nil {
+		return nil, errors.New("the address is not that of a Redis server") // the cause has the password
+	}
+	opts.PoolSize = conns
+	return redis.NewClient(opts), nil
 }
