@@ -53,7 +53,7 @@ func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
 
 func TestCodeOfThePagesIsTested(t *testing.T) {
 	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go", "*/*/example_*_test.go",
-		"examples/workflow/*_test.go", "examples/adk/*.go", "examples/durable/service/main.go", "tool/loop.go",
+		"examples/workflow/*_test.go", "examples/adk/*.go", "examples/durable/service/main.go",
 		"adapter/*/example_test.go", "adapter/*/kit_test.go")
 	for _, page := range pages(t) {
 		blocks := goBlocks(readFile(t, page))
@@ -113,6 +113,26 @@ func TestTheGuideListsEveryPage(t *testing.T) {
 		require.NoError(t, err)
 		if name != "README.md" && page != "README.md" {
 			require.Contains(t, index, "("+filepath.ToSlash(name)+")")
+		}
+	}
+}
+
+// Each name that the guide calls needed is used by the program that it links to.
+func TestTheGuideListsTheNamesOfAProgram(t *testing.T) {
+	_, table, found := strings.Cut(readFile(t, "docs/guide/README.md"), "## The names that a program needs\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\| .*: (`.*`) \\|").FindAllStringSubmatch(table, -1)
+	programs := []string{"example_quick_test.go", "examples/chat/main.go", "examples/durable/service/main.go"}
+	numbers := []string{"six: ", "eleven more: ", "twelve more: "}
+	require.Len(t, rows, len(programs))
+	for i, row := range rows {
+		names := strings.Split(strings.ReplaceAll(row[1], "`", ""), ", ")
+		require.Len(t, names, []int{6, 11, 12}[i])
+		require.Contains(t, row[0], numbers[i])
+		program := readFile(t, programs[i])
+		for _, name := range names {
+			require.Regexp(t, `\b`+regexp.QuoteMeta(name)+`\b`, program)
 		}
 	}
 }
