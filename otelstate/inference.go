@@ -1,6 +1,7 @@
 package otelstate
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -35,7 +36,7 @@ func (t *Tracer) endInference(s *span, r *state.InferenceResult, redact func(str
 
 // inference makes the span of a result, or an event of the parent.
 func (t *Tracer) inference(
-	ctx context.Context, parent trace.Span, c *conversation, r *state.InferenceResult, redact func(string) string,
+	ctx context.Context, parent trace.Span, conversation []attribute.KeyValue, r *state.InferenceResult, redact func(string) string,
 ) {
 	// A span without a parent is up to the sampler, a child of one that is not
 	// recorded is not recorded.
@@ -54,7 +55,7 @@ func (t *Tracer) inference(
 		return
 	}
 	if !timed {
-		parent.AddEvent(eventResponse, trace.WithAttributes(append(call.start(c), t.attributes(call, r, redact)...)...))
+		parent.AddEvent(eventResponse, trace.WithAttributes(append(call.start(conversation), t.attributes(call, r, redact)...)...))
 		return
 	}
 	name := operationChat
@@ -62,7 +63,7 @@ func (t *Tracer) inference(
 		name += " " + call.Model
 	}
 	_, s := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(r.StartedAt),
-		trace.WithAttributes(call.start(c)...))
+		trace.WithAttributes(call.start(conversation)...))
 	if s.IsRecording() {
 		s.SetAttributes(t.attributes(call, r, redact)...)
 	}
@@ -105,8 +106,8 @@ func (t *Tracer) read(r *state.InferenceResult, redact func(string) string) mode
 }
 
 // start returns the attributes that a sampler gets.
-func (call modelCall) start(c *conversation) []attribute.KeyValue {
-	attrs := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat)}, c.attrs...)
+func (call modelCall) start(conversation []attribute.KeyValue) []attribute.KeyValue {
+	attrs := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat)}, conversation...)
 	return text(text(attrs, keyProvider, call.provider), keyAgent, call.agent)
 }
 
@@ -136,24 +137,18 @@ func (t *Tracer) attributes(call modelCall, r *state.InferenceResult, redact fun
 
 func (t *Tracer) measureInference(ctx context.Context, call modelCall, r *state.InferenceResult, timed bool) {
 	m := &t.instruments
-	attrs := func(more ...attribute.KeyValue) metric.MeasurementOption {
-		name := call.provider
-		if name == "" {
-			name = other
-		}
-		list := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat), attribute.String(keyProvider, name)}, more...)
-		return metric.WithAttributes(text(list, keyModel, m.models.limit(call.Model, maxModels))...)
-	}
+	attrs := metric.WithAttributes(text([]attribute.KeyValue{
+		attribute.String(keyOperation, operationChat), attribute.String(keyProvider, cmp.Or(call.provider, other)),
+	}, keyModel, m.models.limit(call.Model, maxModels))...)
 	if timed {
-		took := max(0, r.CreatedAt.Sub(r.StartedAt).Seconds())
-		m.inferenceDuration.record(ctx, took, func() metric.MeasurementOption { return attrs() })
+		m.inferenceDuration.Record(ctx, max(0, r.CreatedAt.Sub(r.StartedAt).Seconds()), attrs)
 	}
 	for _, n := range []struct {
 		kind  string
 		count int
 	}{{tokensInput, call.Usage.Input}, {tokensOutput, call.Usage.Output}} {
 		if n.count > 0 {
-			m.tokens.record(ctx, int64(n.count), func() metric.MeasurementOption { return attrs(attribute.String(keyTokenType, n.kind)) })
+			m.tokens.Record(ctx, int64(n.count), attrs, metric.WithAttributes(attribute.String(keyTokenType, n.kind)))
 		}
 	}
 }

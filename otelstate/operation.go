@@ -3,7 +3,6 @@ package otelstate
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -25,50 +24,30 @@ func (t *Tracer) hasSpan(kind workspace.OpKind) bool {
 	return true
 }
 
-// spanNames are the names of the spans that most messages have.
-var spanNames = map[workspace.OpKind]string{
-	workspace.OpHandle: "agentstate.handle",
-	workspace.OpCommit: "agentstate.commit",
-	workspace.OpUpdate: "agentstate.update",
-}
-
-// spanName returns the name of the span of an operation.
-func spanName(kind workspace.OpKind) string {
-	if name, ok := spanNames[kind]; ok {
-		return name
-	}
-	return spanPrefix + string(kind)
-}
-
 // Start implements [workspace.Tracer].
 func (t *Tracer) Start(ctx context.Context, op workspace.Operation) context.Context {
 	if !t.hasSpan(op.Kind) {
 		return ctx
 	}
-	c := t.conversationOf(op.UserID)
-	name, opts := spanName(op.Kind), c.plain
-	if op.Kind == workspace.OpRun {
-		name, opts = c.run.name, c.run.opts
-	}
-	if links := links(op.Links); len(links) > 0 {
-		opts = append(slices.Clip(opts), trace.WithLinks(links...))
-	}
+	conversation, opts := t.conversationOf(op.UserID), []trace.SpanStartOption{trace.WithLinks(links(op.Links)...)}
 	if op.Root {
-		opts = append(slices.Clip(opts), trace.WithNewRoot())
+		opts = append(opts, trace.WithNewRoot())
 	}
-	s := t.start(ctx, name, c, opts)
-	switch {
-	case op.Kind == workspace.OpRun:
+	if op.Kind == workspace.OpRun {
+		s := t.startNamed(ctx, operationWorkflow, t.opts.Workflow, conversation, text(nil, keyWorkflow, t.opts.Workflow), opts...)
 		s.run = s
 		t.startRun(s, op)
-	case op.Root:
+		return s
+	}
+	s := t.start(ctx, spanPrefix+string(op.Kind), conversation, opts...)
+	if op.Root {
 		s.run = nil
 	}
 	return s
 }
 
 func (t *Tracer) startRun(s *span, op workspace.Operation) {
-	if op.MessageID != "" && op.Attempt == 0 && t.instruments.queueWait.Enabled(s) {
+	if op.MessageID != "" && op.Attempt == 0 {
 		t.instruments.queueWait.Record(s, op.Waited.Seconds())
 	}
 	if s.IsRecording() {
@@ -147,9 +126,7 @@ func left(op workspace.Operation) float64 {
 }
 
 func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
-	if m := t.instruments.heartbeatLeft; m.Enabled(ctx) {
-		m.Record(ctx, left(op))
-	}
+	t.instruments.heartbeatLeft.Record(ctx, left(op))
 	if op.Root || !isLate(op) {
 		return
 	}
@@ -161,45 +138,40 @@ func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
 // measure records the metrics of an operation that has ended.
 func (t *Tracer) measure(s *span, op workspace.Operation) {
 	m := &t.instruments
-	name := func() metric.MeasurementOption {
-		return metric.WithAttributes(attribute.String(keyOpName, string(op.Kind)))
-	}
+	kind := metric.WithAttributes(attribute.String(keyOpName, string(op.Kind)))
 	switch op.Kind {
 	case workspace.OpHandle:
-		m.messages.add(s, func() metric.MeasurementOption {
-			if op.Status == "" { // it was not accepted
-				return metric.WithAttributes(attribute.String(keyErrorType, errorType(op.Err)))
-			}
-			return metric.WithAttributes(attribute.String(keyStatus, string(op.Status)))
-		})
-		if op.Status == workspace.StatusQueued && m.queueDepth.Enabled(s) {
+		became := attribute.String(keyStatus, string(op.Status))
+		if op.Status == "" { // it was not accepted
+			became = attribute.String(keyErrorType, errorType(op.Err))
+		}
+		m.messages.Add(s, 1, metric.WithAttributes(became))
+		if op.Status == workspace.StatusQueued {
 			m.queueDepth.Record(s, int64(op.Queued))
 		}
 	case workspace.OpRun:
 		t.measureRun(s, op)
 	case workspace.OpTakeover:
 		if op.Taken {
-			m.takeovers.add(s, func() metric.MeasurementOption {
-				return metric.WithAttributes(attribute.String(keyHow, how(op.Takeover)))
-			})
+			m.takeovers.Add(s, 1, metric.WithAttributes(attribute.String(keyHow, how(op.Takeover))))
 		}
 		if op.Ended == workspace.EndingFailed {
-			m.deadLetters.add(s, nil)
+			m.deadLetters.Add(s, 1)
 		}
 	case workspace.OpCommit, workspace.OpUpdate:
-		m.commitDuration.record(s, s.took(), name)
+		m.commitDuration.Record(s, s.took(), kind)
 		if op.Bytes > 0 {
-			m.commitSize.record(s, int64(op.Bytes), name)
-			m.commitEffects.record(s, int64(op.Effects), name)
+			m.commitSize.Record(s, int64(op.Bytes), kind)
+			m.commitEffects.Record(s, int64(op.Effects), kind)
 		}
 	case workspace.OpCompact:
-		m.compactionDuration.record(s, s.took(), nil)
+		m.compactionDuration.Record(s, s.took())
 	}
 	if op.Conflicts > 0 {
-		m.conflicts.addN(s, int64(op.Conflicts), name)
+		m.conflicts.Add(s, int64(op.Conflicts), kind)
 	}
 	if writes(op) && errors.Is(op.Err, store.ErrUnknownOutcome) {
-		m.unknownOutcomes.add(s, name)
+		m.unknownOutcomes.Add(s, 1, kind)
 	}
 }
 
@@ -211,17 +183,13 @@ func writes(op workspace.Operation) bool {
 
 func (t *Tracer) measureRun(s *span, op workspace.Operation) {
 	m := &t.instruments
-	m.runDuration.record(s, s.took(), func() metric.MeasurementOption {
-		return metric.WithAttributes(text(text(nil, keyWorkflow, t.opts.Workflow), keyErrorType, errorType(op.Err))...)
-	})
-	m.runs.add(s, func() metric.MeasurementOption {
-		return metric.WithAttributes(attribute.String(keyEnding, ending(op)), attribute.Bool(keyResumed, op.Attempt > 0))
-	})
+	m.runDuration.Record(s, s.took(), metric.WithAttributes(text(text(nil, keyWorkflow, t.opts.Workflow), keyErrorType, errorType(op.Err))...))
+	m.runs.Add(s, 1, metric.WithAttributes(attribute.String(keyEnding, ending(op)), attribute.Bool(keyResumed, op.Attempt > 0)))
 	switch {
 	case op.Ended == workspace.EndingFenced:
-		m.fenced.add(s, nil)
+		m.fenced.Add(s, 1)
 	case op.Ended == workspace.EndingFailed && op.MessageID != "":
-		m.deadLetters.add(s, nil)
+		m.deadLetters.Add(s, 1)
 	}
 }
 
