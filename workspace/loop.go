@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -93,7 +95,12 @@ func (r turnRun) Decided() (calls []state.ToolCall) {
 
 func (r turnRun) Describe(st *state.State) string { return r.Prompt(st) }
 
-func (r turnRun) CacheKey() string { return r.m.cacheKey(r.user) }
+// CacheKey returns the key under which a provider caches the conversation. It
+// does not tell the user's id.
+func (r turnRun) CacheKey() string {
+	sum := sha256.Sum256([]byte(r.m.cacheSalt + r.user))
+	return hex.EncodeToString(sum[:16])
+}
 
 func (r turnRun) RestartText() { r.live.restart() }
 
@@ -140,5 +147,6 @@ func withClientTools(l *tool.Loop, r *Run) *tool.Loop {
 // Window returns the window of the workspace, or nil.
 func (r turnRun) Window() any { return r.m.opts.Window }
 
-// DeferWindow notes that the window of an agent is to be moved after the run.
-func (r turnRun) DeferWindow(agent string, extra int) { r.windows.add(agent, extra) }
+// DeferWindow notes that the window of an agent is to be moved after the run, and
+// how many tokens its latest request had besides the conversation.
+func (r turnRun) DeferWindow(agent string, extra int) { r.dueWindows.Store(agent, extra) }

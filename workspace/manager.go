@@ -34,7 +34,8 @@ type Manager struct {
 	tidying       *tidying
 	holder        *holder
 	observed      *observations
-	windowMoves   windowMoves
+	lateWindows   sync.Map // by user: windows that could not be stored because a run had begun
+	movingWindows sync.Map // the users whose windows are being moved
 	feeds         *feeds
 	cacheSalt     string            // of the keys of providers' caches
 	leftCode      []<-chan struct{} // each is closed when code that was left behind ends

@@ -39,8 +39,9 @@ type Run struct {
 	op      runOperation
 	results reportedResults
 	live    liveText
-	windows dueWindows
 	retried error // with which its function has asked for another attempt
+	// dueWindows are the windows that are to be moved after it: see DeferWindow.
+	dueWindows sync.Map
 
 	parent context.Context // the context that ctx is made of
 	held   context.Context // ends when the run is to be left

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,29 @@ func TestSummariesThatMeetARun(t *testing.T) {
 		return strings.Contains(string(export), `"s1"`)
 	}, 5*time.Second, time.Millisecond)
 	require.Equal(t, int64(1), made.Load())
+}
+
+// What goes wrong with a summary is logged without the secrets that it names.
+func TestSummariesThatFailAreLogged(t *testing.T) {
+	log, logged := newLog(slog.LevelWarn)
+	window := &transcript.Window{
+		Max: 4, Keep: 3, Tokens: func(state.Message) int { return 1 },
+		Summarize: func(context.Context, transcript.Past) (string, error) { return "", errors.New("no quota for s3cret") },
+	}
+	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Window: window, Logger: log, Run: func(ctx context.Context, run *workspace.Run) error {
+		require.NoError(t, run.Memory().SetSecret("pin", "s3cret"))
+		if _, err := window.Messages(ctx, run.State().As("bot"), 0); err != nil {
+			return err
+		}
+		return state.Messages.Set(run.State(), []state.Message{state.AssistantText("a"), state.AssistantText("b")})
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	for i := range 3 { // the third summary is due, and has too much to leave out
+		say(t, m, fmt.Sprint(i))
+	}
+	require.Eventually(t, func() bool { return strings.Contains(logged(), "no quota for [SECRET]") }, 5*time.Second, time.Millisecond)
+	require.NotContains(t, logged(), "s3cret")
 }
 
 // A Manager that is closed leaves the summary to the next one.
