@@ -140,7 +140,7 @@ func (w *follower) add(i item) {
 	if i.head != nil && i.thread == "" && (i.Kind == EventSummary || i.Kind == EventEnded) {
 		w.noteHead(i.head)
 	}
-	if w.continues(i) {
+	if n := len(w.items); n > 0 && follows(w.items[n-1], i) {
 		w.items[len(w.items)-1].Delta += i.Delta
 		return
 	}
@@ -159,12 +159,6 @@ func (w *follower) beginText(e Event) {
 	defer w.feed.mu.Unlock()
 	w.items = slices.DeleteFunc(w.items, func(i item) bool { return i.Kind == EventDelta })
 	w.add(item{Event: e, head: w.feed.head})
-}
-
-// continues reports whether an item is the next piece of the text with which the
-// items end. The caller holds feed.mu.
-func (w *follower) continues(i item) bool {
-	return len(w.items) > 0 && follows(w.items[len(w.items)-1], i)
 }
 
 // follows reports whether i is the next piece of the text of last.

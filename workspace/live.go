@@ -76,7 +76,7 @@ func (l *liveText) emit(text string) {
 // Write tells masked text. The caller holds mu.
 func (l *liveText) Write(p []byte) (int, error) {
 	if f := l.run.m.feeds.of(l.run.user); f != nil {
-		f.tellLive(l.run.runID, l.event(l.length, string(p)))
+		f.tellOf(l.run.runID, l.event(l.length, string(p)))
 	}
 	l.length += len(p)
 	if l.end = append(l.end, p...); len(l.end) > 2*maxLive {

@@ -118,7 +118,8 @@ func (r *Run) SetReply(text string) {
 	}
 	r.reply = text
 	if f := r.m.feeds.of(r.user); f != nil {
-		f.tellReply(&r.told, text) // before the end of the run
+		e := Event{Kind: EventReply, MessageID: r.message.ID, Reply: r.Redact(text)}
+		f.tellOf(r.runID, e) // before the end of the run
 	}
 }
 

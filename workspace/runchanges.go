@@ -113,15 +113,6 @@ func (c *runChanges) tell() {
 	c.feed.tell(Event{Kind: EventChange, MessageID: c.run.messageID, Effects: effects})
 }
 
-// tellUnlessEnded tells an event of the run, unless its end is told.
-func (c *runChanges) tellUnlessEnded(e Event) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		c.feed.tell(e)
-	}
-}
-
 // maskEffects masks the secrets in the effects on a State, and drops the
 // results, which repeat prompts and raw responses.
 func maskEffects(effects []state.Effect, redact func(string) string) {
@@ -157,21 +148,20 @@ func (f *feed) tellStarted(run *toldRun) {
 	f.followRun(run)
 }
 
-// tellReply tells the reply of a run.
-func (f *feed) tellReply(run *toldRun, text string) {
-	e := Event{Kind: EventReply, MessageID: run.messageID, Reply: run.Redact(text)}
-	if c := f.changesOf(run.id); c != nil {
-		c.tell() // what was changed before
-		c.tellUnlessEnded(e)
-	} else {
-		f.tell(e)
+// tellOf tells an event of a run, behind what the run has changed before, unless
+// its end is told.
+func (f *feed) tellOf(runID string, e Event) {
+	c := f.changesOf(runID)
+	if c == nil {
+		if e.Kind != EventDelta { // of which nobody has the beginning
+			f.tell(e)
+		}
+		return
 	}
-}
-
-// tellLive tells a piece of an answer, behind what the run has changed before.
-func (f *feed) tellLive(runID string, e Event) {
-	if c := f.changesOf(runID); c != nil {
-		c.tell()
-		c.tellUnlessEnded(e)
+	c.tell()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		f.tell(e)
 	}
 }
