@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,39 +74,36 @@ type Memory struct {
 
 	mu      sync.Mutex
 	entries memorySnapshot
-	ended   error // why the memory can no longer be changed
-	masks   memoryMasks
+	ended   error        // why the memory can no longer be changed
+	masks   *memoryMasks // of the entries; nil if nobody has asked for it
 }
 
-// memorySnapshot is the content of a Memory at one moment, sorted by key. It
-// never changes.
-type memorySnapshot []*memoryItem
+// memorySnapshot is the content of a Memory at one moment, by key. It never
+// changes.
+type memorySnapshot map[string]*memoryItem
 
-// memoryItem is an entry under its key.
+// memoryItem is an entry.
 type memoryItem struct {
-	key string
-	// load returns the entry, and the members of its stored form that this
-	// program does not know. It is a function so that printers that use
+	// load returns the entry. It is a function so that printers that use
 	// reflection do not reach a secret.
-	load func() (MemoryEntry, jsontext.Object)
+	load func() MemoryEntry
 }
 
 // newMemory returns the memory with the stored form of each entry.
 func newMemory(fields map[string][]byte, now func() time.Time) (*Memory, error) {
-	m := &Memory{now: now}
+	m := &Memory{now: now, entries: memorySnapshot{}}
 	for key, data := range fields {
-		entry, unknown, err := decodeMemoryEntry(data)
+		entry, err := decodeMemoryEntry(data)
 		if err != nil {
 			return nil, fmt.Errorf("%w: memory %s: %w", ErrCorrupt, fault.Quote(key), err)
 		}
-		m.entries = append(m.entries, newMemoryItem(key, entry, unknown))
+		m.entries[key] = newMemoryItem(entry)
 	}
-	slices.SortFunc(m.entries, func(a, b *memoryItem) int { return strings.Compare(a.key, b.key) })
 	return m, nil
 }
 
-func newMemoryItem(key string, entry MemoryEntry, unknown jsontext.Object) *memoryItem {
-	return &memoryItem{key, func() (MemoryEntry, jsontext.Object) { return entry, unknown }}
+func newMemoryItem(entry MemoryEntry) *memoryItem {
+	return &memoryItem{func() MemoryEntry { return entry }}
 }
 
 // Set remembers a value under a key, which must be one line of visible text. It
@@ -125,20 +123,13 @@ func (m *Memory) set(key, value string, secret bool) error {
 	if m.ended != nil {
 		return m.ended
 	}
-	// UTC without a monotonic clock is what reading the stored form gives.
-	entry := MemoryEntry{Value: value, Secret: secret, CreatedAt: m.now().UTC().Round(0)}
-	i, found := m.entries.find(key)
-	if !found {
-		if n := len(m.entries) + 1; n > memoryEntries {
-			return memoryLimitError("Keys", key, memoryEntries, n)
-		}
-		m.entries = slices.Insert(slices.Clone(m.entries), i, newMemoryItem(key, entry, nil))
-		return nil
+	if n := len(m.entries) + 1; m.entries[key] == nil && n > memoryEntries {
+		return memoryLimitError("Keys", key, memoryEntries, n)
 	}
-	old, unknown := m.entries[i].load()
-	entry.Secret = secret || old.Secret
-	m.entries = slices.Clone(m.entries)
-	m.entries[i] = newMemoryItem(key, entry, unknown)
+	// UTC without a monotonic clock is what reading the stored form gives.
+	entry := MemoryEntry{Value: value, Secret: secret || m.entries.secret(key), CreatedAt: m.now().UTC().Round(0)}
+	m.entries, m.masks = maps.Clone(m.entries), nil
+	m.entries[key] = newMemoryItem(entry)
 	return nil
 }
 
@@ -149,39 +140,27 @@ func (m *Memory) Delete(key string) (bool, error) {
 	if m.ended != nil {
 		return false, m.ended
 	}
-	i, found := m.entries.find(key)
-	if found {
-		m.entries = slices.Delete(slices.Clone(m.entries), i, i+1)
+	if m.entries[key] == nil {
+		return false, nil
 	}
-	return found, nil
+	m.entries, m.masks = maps.Clone(m.entries), nil
+	delete(m.entries, key)
+	return true, nil
 }
 
 // Get returns the entry under a key.
-func (m *Memory) Get(key string) (MemoryEntry, bool) {
-	entries := m.snapshot()
-	i, found := entries.find(key)
-	if !found {
-		return MemoryEntry{}, false
-	}
-	entry, _ := entries[i].load()
-	return entry, true
-}
+func (m *Memory) Get(key string) (MemoryEntry, bool) { return m.snapshot().get(key) }
 
 // List returns the keys, sorted.
-func (m *Memory) List() []string {
-	keys := []string{}
-	for _, r := range m.snapshot() {
-		keys = append(keys, r.key)
-	}
-	return keys
-}
+func (m *Memory) List() []string { return m.snapshot().keys() }
 
 // All yields the entries, sorted by key. Changes during the iteration have no
 // effect on it.
 func (m *Memory) All() iter.Seq2[string, MemoryEntry] {
 	return func(yield func(string, MemoryEntry) bool) {
-		for _, r := range m.snapshot() {
-			if entry, _ := r.load(); !yield(r.key, entry) {
+		entries := m.snapshot()
+		for _, key := range entries.keys() {
+			if !yield(key, entries[key].load()) {
 				return
 			}
 		}
@@ -225,34 +204,25 @@ func quoteVisible(text string) string {
 }
 
 // memoryMasks is a Redactor for the secrets of a State and of a Memory, made of
-// the one of the State and of a snapshot.
-type memoryMasks struct {
-	fields   *state.Redactor
-	entries  memorySnapshot
-	redactor *state.Redactor
-}
+// the one of the State.
+type memoryMasks struct{ fields, all *state.Redactor }
 
 // redactor returns a Redactor for all secrets and those of fields. It is the
 // same one as long as neither has changed.
 func (m *Memory) redactor(fields *state.Redactor) *state.Redactor {
 	m.mu.Lock()
-	masks, entries := m.masks, m.entries
-	m.mu.Unlock()
-	if masks.fields == fields && slices.Equal(masks.entries, entries) {
-		return masks.redactor
-	}
-	masks = memoryMasks{fields, entries, fields.Join(entries.redactor())}
-	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.masks = masks
-	return masks.redactor
+	if m.masks == nil || m.masks.fields != fields {
+		m.masks = &memoryMasks{fields, fields.Join(m.entries.redactor())}
+	}
+	return m.masks.all
 }
 
 // redactor returns a Redactor for all secrets, nil if there are none.
 func (s memorySnapshot) redactor() *state.Redactor {
 	var secrets []string
 	for _, item := range s {
-		if entry, _ := item.load(); entry.Secret {
+		if entry := item.load(); entry.Secret {
 			secrets = append(secrets, entry.Value)
 		}
 	}
@@ -274,65 +244,59 @@ func (m *Memory) snapshot() memorySnapshot {
 	return m.entries
 }
 
-func (s memorySnapshot) find(key string) (int, bool) {
-	return slices.BinarySearchFunc(s, key, func(m *memoryItem, key string) int {
-		return strings.Compare(m.key, key)
-	})
+// keys returns the keys, sorted.
+func (s memorySnapshot) keys() []string {
+	keys := slices.AppendSeq([]string{}, maps.Keys(s)) // never nil
+	slices.Sort(keys)
+	return keys
+}
+
+func (s memorySnapshot) get(key string) (entry MemoryEntry, found bool) {
+	item := s[key]
+	if item == nil {
+		return MemoryEntry{}, false
+	}
+	return item.load(), true
 }
 
 // secret reports whether there is a secret entry under a key.
 func (s memorySnapshot) secret(key string) bool {
-	i, found := s.find(key)
-	if !found {
-		return false
-	}
-	entry, _ := s[i].load()
+	entry, _ := s.get(key)
 	return entry.Secret
 }
 
 // effectsSince returns the effects that turn an earlier snapshot of the same
-// Memory into this one, sorted by key. Both are sorted, so one pass compares
-// them.
+// Memory into this one, sorted by key.
 func (s memorySnapshot) effectsSince(base memorySnapshot) []state.Effect {
 	var effects []state.Effect
-	add := func(kind state.EffectKind, key string, value []byte) {
-		e := state.Effect{Part: document.PartMemory, Field: key, Kind: kind, Value: state.JSON(value)}
-		effects = append(effects, e)
-	}
-	for len(base) > 0 || len(s) > 0 {
-		switch {
-		case len(s) == 0 || len(base) > 0 && base[0].key < s[0].key:
-			add(state.EffectDelete, base[0].key, nil)
-			base = base[1:]
-			continue
-		case len(base) > 0 && base[0] == s[0]: // not changed
-			base = base[1:]
-		default:
-			add(state.EffectSet, s[0].key, encodeMemoryEntry(s[0].load()))
-			if len(base) > 0 && base[0].key == s[0].key {
-				base = base[1:]
-			}
+	for key, item := range s {
+		if item != base[key] {
+			effects = append(effects, state.Effect{
+				Part: document.PartMemory, Field: key, Kind: state.EffectSet, Value: encodeMemoryEntry(item.load()),
+			})
 		}
-		s = s[1:]
 	}
+	for key := range base {
+		if s[key] == nil {
+			effects = append(effects, state.Effect{Part: document.PartMemory, Field: key, Kind: state.EffectDelete})
+		}
+	}
+	slices.SortFunc(effects, func(a, b state.Effect) int { return strings.Compare(a.Field, b.Field) })
 	return effects
 }
 
 // encodeMemoryEntry returns the stored form of an entry.
-func encodeMemoryEntry(e MemoryEntry, unknown jsontext.Object) []byte {
-	known := jsontext.Object{}.WithString("value", e.Value)
-	if e.Secret {
-		known = known.With("secret", []byte("true"))
-	}
-	known = known.WithString("created_at", e.CreatedAt.Format(time.RFC3339Nano))
-	return append(known, unknown...).JSON()
+func encodeMemoryEntry(e MemoryEntry) state.JSON {
+	type unmasked MemoryEntry
+	data, _ := jsontext.Marshal(unmasked(e)) // the years of a clock have four digits
+	return state.JSON(data)
 }
 
 // decodeMemoryEntry is the inverse of encodeMemoryEntry. Its errors do not show
 // the value.
-func decodeMemoryEntry(data []byte) (MemoryEntry, jsontext.Object, error) {
+func decodeMemoryEntry(data []byte) (MemoryEntry, error) {
 	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
-		return MemoryEntry{}, nil, err
+		return MemoryEntry{}, err
 	}
 	r := jsontext.ReadObject("$", data)
 	r.Require("value", "created_at")
@@ -345,7 +309,7 @@ func decodeMemoryEntry(data []byte) (MemoryEntry, jsontext.Object, error) {
 		r.Fault("created_at", "a time", "other text")
 	}
 	e.CreatedAt = at.UTC()
-	return e, r.Rest(), r.Err()
+	return e, r.Err()
 }
 
 // checkMemoryEntry checks an entry that is to be set. Entries that are stored
@@ -378,6 +342,6 @@ func isSecretEntry(doc *document.Document, e state.Effect) bool {
 	if !ok || string(data) == "null" {
 		return false
 	}
-	entry, _, err := decodeMemoryEntry(data)
+	entry, err := decodeMemoryEntry(data)
 	return err != nil || entry.Secret
 }

@@ -159,7 +159,7 @@ func (m *Manager) maskStored(effects []state.Effect, version uint64, redact func
 			e.Value = state.JSONText(masked)
 		case e.Part == document.PartSharedMemory && e.Value == "null":
 		case e.Part == document.PartMemory, e.Part == document.PartSharedMemory:
-			entry, _, err := decodeMemoryEntry([]byte(e.Value))
+			entry, err := decodeMemoryEntry([]byte(e.Value))
 			if err != nil {
 				return fmt.Errorf("%w: version %d: memory: %w", ErrCorrupt, version, err)
 			}
