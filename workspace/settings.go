@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,11 +14,14 @@ import (
 
 // Settings are the configuration of a user's workspace.
 type Settings struct {
-	ChatID     string
-	Platform   string
-	MCPServers map[string]state.JSON // the configuration of each server, by its name
-	DebugMode  bool
+	ChatID     string                `json:"chat_id,omitempty"`
+	Platform   string                `json:"platform,omitempty"`
+	MCPServers map[string]state.JSON `json:"mcp_servers,omitempty"` // the configuration of each server, by its name
+	DebugMode  bool                  `json:"debug_mode,omitempty"`
 }
+
+// settingNames are the names under which settings are stored.
+var settingNames = []string{"chat_id", "debug_mode", "mcp_servers", "platform"}
 
 // sharedSettings holds the Settings of a workspace for concurrent use.
 type sharedSettings struct {
@@ -33,16 +35,14 @@ type sharedSettings struct {
 
 // decodeSettings returns the settings with the stored form of each.
 func decodeSettings(stored map[string][]byte) (*sharedSettings, error) {
-	s := &sharedSettings{changing: newWaitLock(), stored: stored}
-	for name, dst := range map[string]any{
-		"chat_id": &s.now.ChatID, "platform": &s.now.Platform,
-		"mcp_servers": &s.now.MCPServers, "debug_mode": &s.now.DebugMode,
-	} {
+	s, all := &sharedSettings{changing: newWaitLock(), stored: stored}, jsontext.Object{}
+	for _, name := range settingNames {
 		if data, ok := stored[name]; ok {
-			if err := json.Unmarshal(data, dst); err != nil {
-				return nil, fmt.Errorf("%w: setting %s: %w", ErrCorrupt, name, err)
-			}
+			all = all.With(name, data)
 		}
+	}
+	if err := json.Unmarshal(all.JSON(), &s.now); err != nil {
+		return nil, fmt.Errorf("%w: settings: %w", ErrCorrupt, err)
 	}
 	return s, nil
 }
@@ -85,33 +85,21 @@ func (s *sharedSettings) change(fn func(*Settings)) error {
 
 // effects returns the effects that store the settings.
 func (s *sharedSettings) effects() ([]state.Effect, error) {
-	c := s.get()
+	data, err := jsontext.Marshal(s.get())
+	if err != nil {
+		return nil, err
+	}
+	now, err := jsontext.Members(data)
+	if err != nil {
+		return nil, err
+	}
 	var effects []state.Effect
-	for _, f := range []struct {
-		name  string
-		value any
-		unset bool
-	}{
-		{"chat_id", c.ChatID, c.ChatID == ""},
-		{"debug_mode", c.DebugMode, !c.DebugMode},
-		{"mcp_servers", c.MCPServers, len(c.MCPServers) == 0},
-		{"platform", c.Platform, c.Platform == ""},
-	} {
-		e := state.Effect{Part: document.PartSetting, Field: f.name}
-		old, present := s.stored[f.name]
-		if f.unset {
-			if present {
-				e.Kind = state.EffectDelete
-				effects = append(effects, e)
-			}
-			continue
+	for _, name := range settingNames {
+		e := state.Effect{Part: document.PartSetting, Field: name, Kind: state.EffectSet, Value: state.JSON(now.Get(name))}
+		if e.Value == "" {
+			e.Kind = state.EffectDelete
 		}
-		data, err := jsontext.Marshal(f.value)
-		if err != nil {
-			return nil, err
-		}
-		if !bytes.Equal(old, data) {
-			e.Kind, e.Value = state.EffectSet, state.JSON(data)
+		if string(e.Value) != string(s.stored[name]) {
 			effects = append(effects, e)
 		}
 	}
