@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"time"
 )
@@ -68,34 +70,28 @@ func (m *Manager) waitInGrace(ctx context.Context, done <-chan struct{}) bool {
 // leaveCode leaves code of the user behind: nobody waits for it any more.
 func (m *Manager) leaveCode(ctx context.Context, c *userCode, user, runID string) {
 	m.counters.abandoned.Add(1)
+	m.isCodeLeft() // forgets what has ended
 	m.mu.Lock()
-	m.forgetEndedCode()
 	m.leftCode = append(m.leftCode, c.done)
 	m.mu.Unlock()
 	if m.opts.Logger != nil {
-		m.logLeft(ctx, c.what, user, runID, codeStacks())
+		m.logEvent(ctx, slog.LevelError, c.what+" was left behind", user, slog.String("run", runID), slog.String("stacks", codeStacks()))
 	}
 }
 
-// forgetEndedCode forgets the code that has ended since it was left behind. The
-// caller holds mu.
-func (m *Manager) forgetEndedCode() {
-	var running []<-chan struct{}
-	for _, done := range m.leftCode {
-		select {
-		case <-done:
-		default:
-			running = append(running, done)
-		}
-	}
-	m.leftCode = running
-}
-
-// isCodeLeft reports whether code that was left behind has not ended yet.
+// isCodeLeft reports whether code that was left behind has not ended yet, and
+// forgets that which has.
 func (m *Manager) isCodeLeft() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.forgetEndedCode()
+	m.leftCode = slices.DeleteFunc(m.leftCode, func(done <-chan struct{}) bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	})
 	return len(m.leftCode) > 0
 }
 

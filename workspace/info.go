@@ -80,11 +80,7 @@ func (m *Manager) Summaries(ctx context.Context, after string) iter.Seq2[Summary
 // reports whether it is to go on.
 func (m *Manager) summaries(ctx context.Context, prefix, after string, yield func(Summary, error) bool) bool {
 	for u, err := range ledger.Heads(ctx, m.db, m.sealer, ledger.Range{Prefix: prefix, After: after}) {
-		s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
-		if u.Head != nil {
-			s = newSummary(u.User, u.Head)
-		}
-		if !yield(s, wrapError("summaries", u.User, err)) {
+		if !yield(summaryOf(u), wrapError("summaries", u.User, err)) {
 			return false
 		}
 	}
@@ -106,10 +102,7 @@ func (m *Manager) Busy(ctx context.Context) iter.Seq2[Summary, error] {
 					return
 				}
 				for _, u := range heads {
-					s := Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
-					if u.Head != nil {
-						s = newSummary(u.User, u.Head)
-					}
+					s := summaryOf(u)
 					if list == ledger.Waiting && s.Run != nil { // it was yielded before
 						continue
 					}

@@ -67,7 +67,7 @@ func (o *operation) logEvent(level slog.Level, name string, err error) {
 	}
 	attrs = append(attrs, slog.Duration("took", time.Since(o.began)))
 	if err != nil {
-		attrs = append(attrs, o.errorAttr(err))
+		attrs = append(attrs, errorAttr(err, o.errorText(err)))
 	}
 	o.m.logEvent(o.ctx, level, name, o.UserID, attrs...)
 }
@@ -182,52 +182,44 @@ func (m *telemetry) logSubmitted(ctx context.Context, user, messageID string, st
 	m.logEvent(ctx, level, name, user, slog.String("message", messageID))
 }
 
-func (m *telemetry) logDeadLetter(ctx context.Context, user, messageID, runID string) {
-	m.logEvent(ctx, slog.LevelWarn, "dead letter", user, slog.String("message", messageID), slog.String("run", runID))
-}
-
 // logWarning logs an error that no caller gets. It is not one of a function in
 // Options.
 func (m *telemetry) logWarning(ctx context.Context, user, event string, err error) {
-	m.logEvent(ctx, slog.LevelWarn, event, user, m.errorAttr(nil, err))
+	m.logEvent(ctx, slog.LevelWarn, event, user, errorAttr(err, err.Error()))
 }
 
 // logGivenUp logs that a background operation was given up.
 func (m *telemetry) logGivenUp(ctx context.Context, operation, user string, err error) {
-	m.logEvent(ctx, slog.LevelError, operation+" was given up", user, m.errorAttr(nil, err))
+	m.logEvent(ctx, slog.LevelError, operation+" was given up", user, errorAttr(err, err.Error()))
 }
 
 // logBroken logs that code of the user panicked, or ended its goroutine. The
 // error is masked.
 func (m *telemetry) logBroken(ctx context.Context, what, user string, err error) {
-	m.logEvent(ctx, slog.LevelError, what+" panicked", user, m.errorAttr(nil, err))
-}
-
-// logLeft logs that code of the user was left behind, with the stacks of such code.
-func (m *telemetry) logLeft(ctx context.Context, what, user, runID, stacks string) {
-	m.logEvent(ctx, slog.LevelError, what+" was left behind", user, slog.String("run", runID), slog.String("stacks", stacks))
+	m.logEvent(ctx, slog.LevelError, what+" panicked", user, errorAttr(err, err.Error()))
 }
 
 func (m *telemetry) logSlow(ctx context.Context, what, user string, took time.Duration) {
 	m.logEvent(ctx, slog.LevelWarn, what+" took long", user, slog.Duration("took", took))
 }
 
-func (o *operation) errorAttr(err error) slog.Attr { return o.m.errorAttr(o, err) }
-
-// errorAttr returns the class and the text of an error. The secrets of the
-// operation's content are masked in it. If the content is not known, an error
-// that code of the user may have made has no text.
-func (m *telemetry) errorAttr(o *operation, err error) slog.Attr {
-	text := ""
-	switch {
-	case o == nil || !o.callsUser():
-		text = err.Error()
-	case o.Redact != nil:
-		text = o.Redact(err.Error())
-	default:
-		text = masked
-	}
+// errorAttr returns the class of an error, and its text, in which secrets are
+// masked.
+func errorAttr(err error, text string) slog.Attr {
 	return slog.Group("err", slog.String("class", ErrorClass(err)), slog.String("text", text))
+}
+
+// errorText returns the text of an error of the operation, in which the secrets
+// of the content are masked. If the content is not known, an error that code of
+// the user may have made has no text.
+func (o *operation) errorText(err error) string {
+	switch {
+	case !o.callsUser():
+		return err.Error()
+	case o.Redact != nil:
+		return o.Redact(err.Error())
+	}
+	return masked
 }
 
 // callsUser reports whether an error of the operation may be one of a function
@@ -266,48 +258,27 @@ func seriousEvent(err error) string {
 // at slog.LevelWarn and above.
 const logInterval = time.Minute
 
-// logLimiter limits the records of one event.
+// logLimiter lets one record of each event and user through in each interval.
 type logLimiter struct {
-	mu     sync.Mutex
-	events map[loggedEvent]*logCount
-	pruned time.Time // when old ones were forgotten
+	mu          sync.Mutex
+	began       time.Time // when the interval began
+	now, before map[loggedEvent]int
 }
 
 type loggedEvent struct{ name, user string }
 
-type logCount struct {
-	logged time.Time
-	held   int // records that were held back since
-}
-
-// maxLoggedEvents is the number of events above which old ones are forgotten.
-const maxLoggedEvents = 1024
-
-// admit reports whether an event may be logged, and how many were held back
-// before.
+// admit reports whether an event may be logged, and how many were held back in
+// the interval before.
 func (l *logLimiter) admit(e loggedEvent) (held int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	c := l.events[e]
-	if c != nil && now.Sub(c.logged) < logInterval {
-		c.held++
-		return 0, false
-	}
-	if c != nil {
-		held = c.held
-	}
-	if l.events == nil {
-		l.events = map[loggedEvent]*logCount{}
-	}
-	if len(l.events) >= maxLoggedEvents && now.Sub(l.pruned) >= logInterval { // not for each of many users
-		l.pruned = now
-		for e, c := range l.events {
-			if now.Sub(c.logged) >= logInterval {
-				delete(l.events, e)
-			}
+	if age := time.Since(l.began); age >= logInterval {
+		l.before = l.now
+		if age >= 2*logInterval {
+			l.before = nil
 		}
+		l.began, l.now = time.Now(), map[loggedEvent]int{}
 	}
-	l.events[e] = &logCount{logged: now}
-	return held, true
+	l.now[e]++
+	return max(0, l.before[e]-1), l.now[e] == 1
 }

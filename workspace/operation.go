@@ -113,8 +113,8 @@ func (m *telemetry) waitForTracer(told <-chan struct{}) {
 
 // tell tells Tracer and Logger that the operation has ended.
 func (o *operation) tell() {
-	var warnings []warning
-	o.Bytes, o.Tries, o.Conflicts, warnings = o.effort.take()
+	cost, warnings := o.effort.take()
+	o.Bytes, o.Tries, o.Conflicts = cost.Bytes, cost.Tries, cost.Conflicts
 	if o.traced {
 		o.m.endTrace(o.ctx, o.Operation)
 	}
@@ -224,7 +224,7 @@ func (m *telemetry) noteSubmitted(ctx context.Context, user, messageID string, s
 // noteDeadLetter notes that a message was given up.
 func (m *telemetry) noteDeadLetter(ctx context.Context, user, messageID, runID string) {
 	m.counters.deadLetters.Add(1)
-	m.logDeadLetter(ctx, user, messageID, runID)
+	m.logEvent(ctx, slog.LevelWarn, "dead letter", user, slog.String("message", messageID), slog.String("run", runID))
 }
 
 // noteEffort is told by a ledger what an operation has cost.

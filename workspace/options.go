@@ -174,8 +174,8 @@ type Options struct {
 	// message, attempt, version, took and err, a group with the class of the
 	// error and its text. Values are not logged, and the secrets of the
 	// workspace are masked in the text of errors. From LevelWarn on, an event is
-	// logged once a minute for each user; held_back is the number of those
-	// between.
+	// logged once a minute for each user; held_back is the number of those that
+	// were not logged in the minute before.
 	Logger *slog.Logger
 
 	Hooks Hooks

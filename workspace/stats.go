@@ -111,12 +111,9 @@ func (c *counters) addOperation(o *operation) {
 type effort struct {
 	injected string // the trace that OpHandle has given to its message
 
-	mu    sync.Mutex
-	bytes int
-	tries int
-	// conflicts are the tries that another writer has overtaken.
-	conflicts int
-	warnings  []warning
+	mu       sync.Mutex
+	cost     ledger.Effort
+	warnings []warning
 }
 
 // warning is an error that no caller gets.
@@ -135,9 +132,9 @@ func effortOf(ctx context.Context) *effort {
 func (e *effort) add(cost ledger.Effort) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.bytes += cost.Bytes
-	e.tries += cost.Tries
-	e.conflicts += cost.Conflicts
+	e.cost.Bytes += cost.Bytes
+	e.cost.Tries += cost.Tries
+	e.cost.Conflicts += cost.Conflicts
 }
 
 func (e *effort) warn(w warning) {
@@ -146,8 +143,8 @@ func (e *effort) warn(w warning) {
 	e.warnings = append(e.warnings, w)
 }
 
-func (e *effort) take() (bytes, tries, conflicts int, warnings []warning) {
+func (e *effort) take() (cost ledger.Effort, warnings []warning) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.bytes, e.tries, e.conflicts, e.warnings
+	return e.cost, e.warnings
 }

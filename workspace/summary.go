@@ -57,6 +57,14 @@ func newSummary(user string, h *ledger.Head) Summary {
 	return s
 }
 
+// summaryOf returns the summary of a workspace whose head was listed.
+func summaryOf(u ledger.UserHead) Summary {
+	if u.Head == nil {
+		return Summary{UserID: u.User, Err: wrapError("summary", u.User, u.Err)}
+	}
+	return newSummary(u.User, u.Head)
+}
+
 // RunInfo describes a run that is under way.
 type RunInfo struct {
 	UserID  string
