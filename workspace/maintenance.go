@@ -43,29 +43,14 @@ func (m *Manager) updateFrom(ctx context.Context, userID string, version *uint64
 func (m *Manager) changeContent(
 	ctx context.Context, userID, name string, try func(context.Context, *ledger.Ledger, *operation) error,
 ) error {
-	return wrapError(name, userID, m.tracedChange(ctx, userID, try))
-}
-
-func (m *Manager) tracedChange(
-	ctx context.Context, userID string, try func(context.Context, *ledger.Ledger, *operation) error,
-) (err error) {
-	ctx, op := m.begin(ctx, Operation{Kind: OpUpdate, UserID: userID})
-	err = errNotReturned
-	defer func() { op.end(err) }() // also if try panics
-	if err := m.enter(); err != nil {
-		return err
-	}
-	defer m.leave()
-	l, err := m.ledger(userID)
-	if err != nil {
-		return err
-	}
-	for {
-		err = errNotReturned
-		if err = try(ctx, l, &op); !errors.Is(err, ledger.ErrContentChanged) {
-			return err
+	op := Operation{Kind: OpUpdate, UserID: userID}
+	return m.observe(ctx, name, op, func(ctx context.Context, l *ledger.Ledger, op *operation) error {
+		for {
+			if err := try(ctx, l, op); !errors.Is(err, ledger.ErrContentChanged) {
+				return err
+			}
 		}
-	}
+	})
 }
 
 // checkUnused returns an error if a run is under way, or if version is not nil
@@ -146,23 +131,16 @@ func (m *Manager) tryUpdate(
 // Reset also resets a workspace whose data is damaged or missing, if Delete
 // would delete it. It returns the ids that can still be read, and messages that were handled before may not
 // be known as duplicates any more.
-func (m *Manager) Reset(ctx context.Context, userID string) ([]string, error) {
-	ctx, op := m.begin(ctx, Operation{Kind: OpReset, UserID: userID})
-	ids, err := m.reset(ctx, userID, &op)
-	op.end(err)
-	return ids, wrapError("reset", userID, err)
-}
-
-func (m *Manager) reset(ctx context.Context, userID string, op *operation) ([]string, error) {
-	l, err := m.ledger(userID)
-	if err != nil {
-		return nil, err
-	}
-	h, ids, err := l.Reset(ctx)
-	if err == nil {
-		op.noteHead(h)
-		m.endLocalRuns(userID, h, ledger.EndingReset)
-	}
+func (m *Manager) Reset(ctx context.Context, userID string) (ids []string, err error) {
+	op := Operation{Kind: OpReset, UserID: userID}
+	err = m.observe(ctx, "reset", op, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {
+		var h *ledger.Head
+		if h, ids, err = l.Reset(ctx); err == nil {
+			op.noteHead(h)
+			m.endLocalRuns(userID, h, ledger.EndingReset)
+		}
+		return err
+	})
 	return ids, err
 }
 

@@ -321,24 +321,32 @@ func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bo
 	})
 }
 
-// operate calls fn with the ledger of a workspace, as an operation.
-func (m *Manager) operate(
-	ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error,
+// operate calls fn with the ledger of a workspace, as an operation that writes
+// if it succeeds.
+func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
+	return m.observe(ctx, string(op.Kind), op, func(ctx context.Context, l *ledger.Ledger, o *operation) error {
+		err := fn(ctx, l)
+		o.wrote = err == nil
+		return err
+	})
+}
+
+// observe calls fn with the ledger of a workspace, as an operation, of which fn
+// notes what it has done. name is that of the operation in errors.
+func (m *Manager) observe(
+	ctx context.Context, name string, op Operation, fn func(context.Context, *ledger.Ledger, *operation) error,
 ) (err error) {
-	defer func() { err = wrapError(string(op.Kind), op.UserID, err) }()
+	defer func() { err = wrapError(name, op.UserID, err) }()
 	if err := m.enter(); err != nil {
 		return err
 	}
 	defer m.leave()
 	ctx, o := m.begin(ctx, op)
-	err = errNotReturned
-	defer func() {
-		o.wrote = err == nil
-		o.end(err)
-	}()
+	defer func() { o.end(err) }() // also if fn panics
 	l, err := m.ledger(op.UserID)
 	if err != nil {
 		return err
 	}
-	return fn(ctx, l)
+	err = errNotReturned
+	return fn(ctx, l, &o)
 }

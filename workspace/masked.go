@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // The methods in this file show a workspace without its secrets.
@@ -116,47 +118,33 @@ func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
 	return v, nil
 }
 
-func (m *Message) json(redact func(string) string) messageJSON {
-	v := messageJSON{ID: redact(m.ID), ChatID: redact(m.ChatID), Platform: redact(m.Platform), Agent: redact(m.Agent)}
-	for _, id := range m.Approve {
-		v.Approve = append(v.Approve, redact(id))
+func (m *Message) masked(redact func(string) string) json.RawMessage {
+	v := m.json()
+	v.Tools = nil
+	for name := range v.Fields { // values of secrets are not known as such before they are stored
+		v.Fields[name] = jsontext.AppendQuote(nil, masked)
 	}
-	for _, id := range m.Refuse {
-		v.Refuse = append(v.Refuse, redact(id))
-	}
-	for _, a := range m.Answers {
-		answer, _ := maskedJSON(json.RawMessage(a.Raw()), redact) // which is JSON
-		v.Answers = append(v.Answers, answer)
-	}
-	for name := range m.Fields { // values of secrets are not known as such before they are stored
-		if v.Fields == nil {
-			v.Fields = map[string]json.RawMessage{}
-		}
-		v.Fields[redact(name)] = jsontext.AppendQuote(nil, masked)
-	}
-	if m.Content != nil {
-		v.Content, _ = maskedJSON(json.RawMessage(m.Content.Raw()), redact) // which is JSON
-	}
-	return v
+	data, _ := maskedJSON(v, redact) // all of it is JSON
+	return data
 }
 
 type deadLetterJSON struct {
-	Message  messageJSON `json:"message"`
-	RunID    string      `json:"run_id"`
-	Attempts int         `json:"attempts"`
-	At       time.Time   `json:"at"`
-	Reason   string      `json:"reason"`
+	Message  json.RawMessage `json:"message"`
+	RunID    string          `json:"run_id"`
+	Attempts int             `json:"attempts"`
+	At       time.Time       `json:"at"`
+	Reason   string          `json:"reason"`
 }
 
 type runInfoJSON struct {
-	ID        string      `json:"id"`
-	Message   messageJSON `json:"message"`
-	Began     time.Time   `json:"began"`
-	Attempt   int         `json:"attempt"`
-	Step      int         `json:"step"`
-	LeaseID   string      `json:"lease_id,omitempty"`
-	TTL       int64       `json:"ttl_ms"`
-	Heartbeat uint64      `json:"heartbeat"`
+	ID        string          `json:"id"`
+	Message   json.RawMessage `json:"message"`
+	Began     time.Time       `json:"began"`
+	Attempt   int             `json:"attempt"`
+	Step      int             `json:"step"`
+	LeaseID   string          `json:"lease_id,omitempty"`
+	TTL       int64           `json:"ttl_ms"`
+	Heartbeat uint64          `json:"heartbeat"`
 }
 
 // MarshalJSON returns the view for people and logs, masked as by
@@ -170,30 +158,30 @@ func (v View) MarshalJSON() ([]byte, error) {
 	}
 	out := struct {
 		workspaceJSON
-		Version     uint64           `json:"version"`
-		Oldest      uint64           `json:"oldest"`
-		LastActive  time.Time        `json:"last_active,omitzero"`
-		Run         *runInfoJSON     `json:"run,omitempty"`
-		Queue       []messageJSON    `json:"queue,omitempty"`
-		Tickets     int              `json:"tickets,omitempty"`
-		DeadLetters []deadLetterJSON `json:"dead_letters,omitempty"`
-		Ended       []EndedMessage   `json:"ended,omitempty"`
-		Unknown     []string         `json:"unknown,omitempty"`
-		Messages    []numberedJSON   `json:"messages,omitempty"`
+		Version     uint64            `json:"version"`
+		Oldest      uint64            `json:"oldest"`
+		LastActive  time.Time         `json:"last_active,omitzero"`
+		Run         *runInfoJSON      `json:"run,omitempty"`
+		Queue       []json.RawMessage `json:"queue,omitempty"`
+		Tickets     int               `json:"tickets,omitempty"`
+		DeadLetters []deadLetterJSON  `json:"dead_letters,omitempty"`
+		Ended       []EndedMessage    `json:"ended,omitempty"`
+		Unknown     []string          `json:"unknown,omitempty"`
+		Messages    []numberedJSON    `json:"messages,omitempty"`
 	}{
 		workspaceJSON: content, Version: v.Version, Oldest: v.Oldest, LastActive: v.LastActive, Tickets: v.Tickets,
 	}
 	if r := v.Run; r != nil {
 		out.Run = &runInfoJSON{
-			r.ID, r.Message.json(redact), r.Began, r.Attempt, r.Step, r.LeaseID, r.TTL.Milliseconds(), r.Heartbeat,
+			r.ID, r.Message.masked(redact), r.Began, r.Attempt, r.Step, r.LeaseID, r.TTL.Milliseconds(), r.Heartbeat,
 		}
 	}
 	for _, msg := range v.Queue {
-		out.Queue = append(out.Queue, msg.json(redact))
+		out.Queue = append(out.Queue, msg.masked(redact))
 	}
 	for _, d := range v.DeadLetters {
 		out.DeadLetters = append(out.DeadLetters, deadLetterJSON{
-			d.Message.json(redact), d.RunID, d.Attempts, d.At, redact(d.Reason),
+			d.Message.masked(redact), d.RunID, d.Attempts, d.At, redact(d.Reason),
 		})
 	}
 	for _, e := range v.Ended {
@@ -219,10 +207,24 @@ func (r *Run) MarshalJSON() ([]byte, error) {
 	}
 	return jsontext.Marshal(struct {
 		workspaceJSON
-		RunID   string      `json:"run_id"`
-		Attempt int         `json:"attempt"`
-		Step    int         `json:"step"`
-		Message messageJSON `json:"message"`
-		Reply   string      `json:"reply,omitempty"`
-	}{content, r.runID, r.attempt, r.Step(), r.message.json(redact), redact(r.Reply())})
+		RunID   string          `json:"run_id"`
+		Attempt int             `json:"attempt"`
+		Step    int             `json:"step"`
+		Message json.RawMessage `json:"message"`
+		Reply   string          `json:"reply,omitempty"`
+	}{content, r.runID, r.attempt, r.Step(), r.message.masked(redact), redact(r.Reply())})
+}
+
+// presentMasks returns a function that masks the present secrets of a workspace
+// in texts, or everything if they cannot be read.
+func (m *Manager) presentMasks(ctx context.Context, l *ledger.Ledger) func(string) string {
+	var redact func(string) string
+	_, err := l.ReadStable(ctx, func(h *ledger.Head) (err error) {
+		redact, err = m.presentSecrets(ctx, l, h)
+		return err
+	})
+	if err != nil {
+		return func(string) string { return masked }
+	}
+	return redact
 }

@@ -154,6 +154,26 @@ type messageJSON struct {
 	Tools  []ClientTool               `json:"tools,omitempty"`
 }
 
+// json returns the JSON of a message that encode would not refuse.
+func (m *Message) json() messageJSON {
+	s := messageJSON{
+		ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Approve: m.Approve, Refuse: m.Refuse, Agent: m.Agent, Tools: m.Tools,
+	}
+	for name, value := range m.Fields {
+		if s.Fields == nil {
+			s.Fields = map[string]json.RawMessage{}
+		}
+		s.Fields[name] = json.RawMessage(value)
+	}
+	for _, a := range m.Answers {
+		s.Answers = append(s.Answers, json.RawMessage(a.Raw()))
+	}
+	if m.Content != nil {
+		s.Content = json.RawMessage(m.Content.Raw())
+	}
+	return s
+}
+
 // encode checks a message and returns its JSON.
 func (m Message) encode() ([]byte, error) {
 	for _, text := range slices.Concat([]string{m.ID, m.ChatID, m.Platform, m.Agent}, m.Approve, m.Refuse) {
@@ -161,22 +181,14 @@ func (m Message) encode() ([]byte, error) {
 			return nil, fmt.Errorf("%w: the ids of a message must be UTF-8 of at most %d bytes", ErrInvalid, maxID)
 		}
 	}
-	s := messageJSON{
-		ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Approve: m.Approve, Refuse: m.Refuse, Agent: m.Agent, Tools: m.Tools,
-	}
 	for name, value := range m.Fields {
 		if !value.Valid() {
 			return nil, fmt.Errorf("%w: the field %s of the message has no JSON", ErrInvalid, fault.Quote(name))
 		}
-		if s.Fields == nil {
-			s.Fields = map[string]json.RawMessage{}
-		}
-		s.Fields[name] = json.RawMessage(value)
 	}
 	decided := m.decided()
 	switch {
 	case internal.IsMessage(m.Content):
-		s.Content = json.RawMessage(m.Content.Raw())
 	case m.Content != nil:
 		return nil, fmt.Errorf("%w: the content is a %T: want a message of package state that is neither nil nor zero", ErrInvalid, m.Content)
 	case len(decided) == 0:
@@ -197,9 +209,8 @@ func (m Message) encode() ([]byte, error) {
 		if a.Raw() == "" {
 			return nil, fmt.Errorf("%w: an answer is the zero message", ErrInvalid)
 		}
-		s.Answers = append(s.Answers, json.RawMessage(a.Raw()))
 	}
-	return jsontext.Marshal(s)
+	return jsontext.Marshal(m.json())
 }
 
 // decodeMessage is the inverse of encode. key is for errors.

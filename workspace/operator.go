@@ -63,7 +63,10 @@ func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) erro
 		if !utf8.ValidString(reason) {
 			return fmt.Errorf("%w: the reason is not UTF-8", ErrInvalid)
 		}
-		h, err := l.Cancel(ctx, runID, m.maskReason(ctx, l, reason), l.NewLease().Vacant())
+		if reason != "" {
+			reason = m.presentMasks(ctx, l)(reason)
+		}
+		h, err := l.Cancel(ctx, runID, reason, l.NewLease().Vacant())
 		if err != nil {
 			return err
 		}
@@ -71,25 +74,6 @@ func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) erro
 		m.takeVacantRun(l, h)
 		return nil
 	})
-}
-
-// maskReason masks the secrets of a workspace in a text, or all of it if they
-// cannot be read.
-func (m *Manager) maskReason(ctx context.Context, l *ledger.Ledger, reason string) string {
-	if reason == "" {
-		return ""
-	}
-	_, err := l.ReadStable(ctx, func(h *ledger.Head) error {
-		redact, err := m.presentSecrets(ctx, l, h)
-		if err == nil {
-			reason = redact(reason)
-		}
-		return err
-	})
-	if err != nil {
-		return masked
-	}
-	return reason
 }
 
 // Delete deletes a workspace with all its messages, and the values of

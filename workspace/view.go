@@ -66,8 +66,7 @@ type DeadLetter struct {
 // View returns the workspace of a user. A workspace that does not exist is
 // empty, and its Exists is false.
 func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
-	v, err := m.view(ctx, userID, nil)
-	return v, wrapError("view", userID, err)
+	return m.view(ctx, userID, nil)
 }
 
 // ViewAt returns the content of a workspace at an earlier version, with the
@@ -75,28 +74,24 @@ func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
 // others. It returns state.ErrCompacted if the version is older
 // than Oldest.
 func (m *Manager) ViewAt(ctx context.Context, userID string, version uint64) (*View, error) {
-	v, err := m.view(ctx, userID, &version)
-	return v, wrapError("view", userID, err)
+	return m.view(ctx, userID, &version)
 }
 
 // view shows the newest version if version is nil.
-func (m *Manager) view(ctx context.Context, userID string, version *uint64) (*View, error) {
-	ctx, op := m.begin(ctx, Operation{Kind: OpView, UserID: userID})
-	v, err := m.readView(ctx, userID, version)
-	if err == nil {
-		op.Version, op.Queued = v.Version, len(v.Queue)+v.Tickets
-	}
-	op.end(err)
+func (m *Manager) view(ctx context.Context, userID string, version *uint64) (v *View, err error) {
+	op := Operation{Kind: OpView, UserID: userID}
+	err = m.observe(ctx, "view", op, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {
+		if v, err = m.readView(ctx, l, version); err == nil {
+			op.Version, op.Queued = v.Version, len(v.Queue)+v.Tickets
+		}
+		return err
+	})
 	return v, err
 }
 
-func (m *Manager) readView(ctx context.Context, userID string, version *uint64) (*View, error) {
-	l, err := m.ledger(userID)
-	if err != nil {
-		return nil, err
-	}
-	v := &View{}
-	_, err = l.ReadStable(ctx, func(h *ledger.Head) error {
+func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint64) (*View, error) {
+	v, userID := &View{}, l.User()
+	_, err := l.ReadStable(ctx, func(h *ledger.Head) error {
 		at := h.Position()
 		if version != nil {
 			var err error
@@ -219,21 +214,11 @@ type NumberedMessage struct {
 // conversation. A caller that has seen all messages up to a number, and goes on
 // with it, sees each later one once, including late results.
 func (v *View) Messages(after, n int) iter.Seq[NumberedMessage] {
-	return func(yield func(NumberedMessage) bool) {
-		for _, m := range v.numbered(after, n) {
-			if !yield(m) {
-				return
-			}
-		}
-	}
-}
-
-func (v *View) numbered(after, n int) []NumberedMessage {
+	var list []NumberedMessage
 	said := state.Messages.Or(v.orEmpty().state, nil)
 	if len(said) != len(v.numbers) { // the schema has no place for the conversation
-		return nil
+		return slices.Values(list)
 	}
-	list := make([]NumberedMessage, 0, len(said))
 	behind := 0
 	for i, number := range v.numbers {
 		if number > after {
@@ -242,14 +227,12 @@ func (v *View) numbered(after, n int) []NumberedMessage {
 		}
 		behind = number
 	}
-	if n < 0 || n >= len(list) {
-		return list
+	if n >= 0 && n < len(list) {
+		lowest := slices.SortedFunc(slices.Values(list), func(a, b NumberedMessage) int { return cmp.Compare(a.Number, b.Number) })[:n]
+		list = slices.DeleteFunc(list, func(m NumberedMessage) bool { return n == 0 || m.Number > lowest[n-1].Number })
 	}
-	lowest := slices.SortedFunc(slices.Values(list), byNumber)[:n]
-	return slices.DeleteFunc(list, func(m NumberedMessage) bool { return n == 0 || m.Number > lowest[n-1].Number })
+	return slices.Values(list)
 }
-
-func byNumber(a, b NumberedMessage) int { return cmp.Compare(a.Number, b.Number) }
 
 // readNumbers reads the numbers of the conversation.
 func (v *View) readNumbers(doc *document.Document) (err error) {

@@ -86,14 +86,7 @@ func (m *Manager) watch(ctx context.Context, userID string, yield func(Event) bo
 // maskOutcome masks the secrets in the outcome of an event.
 func (m *Manager) maskOutcome(ctx context.Context, l *ledger.Ledger, i *item) {
 	if i.Outcome.Reply != "" || i.Outcome.Reason != "" {
-		redact := func(string) string { return masked }
-		_, err := l.ReadStable(ctx, func(h *ledger.Head) (err error) {
-			redact, err = m.presentSecrets(ctx, l, h)
-			return err
-		})
-		if err != nil {
-			redact = func(string) string { return masked }
-		}
+		redact := m.presentMasks(ctx, l)
 		i.Outcome.Reply, i.Outcome.Reason = redact(i.Outcome.Reply), redact(i.Outcome.Reason)
 		if i.Err != nil {
 			i.Err = &maskedError{redact(i.Err.Error()), i.Err}
