@@ -282,7 +282,7 @@ func isShippedName(name string) bool {
 
 // MarshalJSON returns the schema as ParseSchema reads it. Go types that
 // ParseSchema does not know become list, object or any. Validate, OneOf and
-// Convert are left out. A handler of [NewHandler] must have a name of its own: without one,
+// Convert are left out. A handler of [NewHandler] must have a unique name: without one,
 // or with the name of a handler of this package, it is a [TypeError].
 func (s *Schema) MarshalJSON() ([]byte, error) {
 	text := schemaText{Fields: []fieldText{}, Team: s.team, AllowUndeclared: s.open}

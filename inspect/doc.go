@@ -21,8 +21,7 @@
 // The values of secret fields and of secret entries of the memory are not read.
 // In every other string of the store, the values of secrets are masked, before
 // the string is shortened or escaped. These are the secrets of the present
-// content and of each version that a page shows. A former secret that the
-// conversation repeats is not known any more, and so not masked, once its
-// replacement has been stored. If the Manager has no schema, any value may be a
-// secret, and the pages show none.
+// content and of each version that a page shows. A replaced secret that the
+// conversation repeats is no longer known, and is shown. If the Manager has no
+// schema, any value may be a secret, and the pages show none.
 package inspect

@@ -7,9 +7,9 @@
 //
 // A run is a span invoke_workflow, a call of a tool execute_tool, and a call of
 // a model chat, by the semantic conventions for generative AI, version 1.41.0.
-// What they have no name for begins with agentstate. Spans of one message in
-// several processes are connected by links, which travel with the message: a
-// run that another process continues hours later is no child of the first one.
+// Other names begin with agentstate. Links, which travel with the message, connect
+// its spans in several processes: a run that another process continues hours later
+// is no child of the first one.
 //
 // A span never contains a secret, an id of a user or a text of a message, an
 // argument or an error, unless [Options.Content] is set. Secrets of the state

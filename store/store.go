@@ -36,7 +36,7 @@ import (
 // A call ends when its context ends. A call whose context has ended before it
 // began has changed nothing.
 //
-// What else a store can do is in interfaces of its own: [Watcher] and
+// What else a store can do is in separate interfaces: [Watcher] and
 // [Transactor]. [As] tells which of them a store has.
 //
 // The functions [Get], [Put] and [Delete] read and write one key.
@@ -173,7 +173,7 @@ func (d Durability) String() string {
 }
 
 // Transactor is a [Store] in a SQL database, which makes writes together with
-// those that a program makes to tables of its own.
+// those that a program makes to its own tables.
 type Transactor interface {
 	Store
 	// Transact makes writes as Batch does, calls fn with the transaction, and

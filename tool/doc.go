@@ -22,7 +22,7 @@
 // underlying errors.
 //
 // [Loop] lets agents work on a state: it asks their models, makes the calls, and
-// goes on where a process before has stopped. [Run] makes the calls of one message
+// goes on where an earlier process has stopped. [Run] makes the calls of one message
 // of a model, in a safe order. Programs that make them one by one use [Begin],
 // [Step.Call] and [Step.End]. [NeedsApproval] lets calls wait for a person.
 package tool

@@ -24,7 +24,7 @@ const (
 
 // Search returns passages about words, best first. st is a snapshot with the
 // rights of the agent that asks. [SearchMessages] is one, the Search of a
-// workspace's memory another. A program with an index of its own, such as of
+// workspace's memory another. A program with its own index, such as of
 // vectors, writes a third.
 type Search func(ctx context.Context, st *state.State, words string) ([]string, error)
 

@@ -17,7 +17,7 @@ import (
 // Turn is the turn of one agent on a State: the tools that it may use, what its
 // model has said, and the calls that are left to make. A [Loop] gives one to the
 // agents that it asks, and the adapters of frameworks stand on it. A program with
-// a loop of its own makes one with [NewTurn]: it sends the model what Prompt
+// its own loop makes one with [NewTurn]: it sends the model what Prompt
 // returns, records the answer by Said, and makes the Pending calls by Run, until
 // there are none.
 //
@@ -65,7 +65,7 @@ type turnKey struct{}
 // NewTurn begins the turn of an agent on the State that ctx carries, with the
 // rights of the agent. If agent is "", they are those of the handle in ctx. An
 // agent that is called by a tool of another turn works on the State of that turn
-// with rights of its own. Without a State, the error is [state.ErrInvalid].
+// with its own rights. Without a State, the error is [state.ErrInvalid].
 func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 	base, ok := state.FromContext(ctx)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 
 // tokensInNext returns how many tokens the request of a result and its answer have
 // in the next request, as the provider has reported them. If the provider has
-// called tools of its own, it has asked the model again with each result, and its
+// called its own tools, it has asked the model again with each result, and its
 // report is the sum of these requests.
 func tokensInNext(r state.InferenceResult) int {
 	tokens := r.Usage.Input

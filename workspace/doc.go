@@ -32,8 +32,8 @@
 // message whose id the workspace knows is not handled twice.
 //
 // A Manager holds at most Options.Runs runs at once; the others wait in the
-// store. Within a process, those that send to one user at once are served in the
-// order in which they come.
+// store. Within a process, messages that are sent to one user at once are handled
+// in the order of their arrival.
 //
 // Handle waits for its message, also if it is queued. Await waits for any
 // message, in any process, and Watch yields what happens in a workspace.
@@ -53,11 +53,11 @@
 //
 // # When the store is away
 //
-// What begins, commits and ends runs is tried again until its context ends or
-// another holder has the run. Nobody takes it over because of the time for which
-// nobody could reach the store. An error that cannot pass, such as that of a value
-// that is too large, fails the run at once. A function that may succeed later
-// itself returns an error of RetryAfter.
+// A call that begins, commits or ends a run is tried again until its context ends
+// or another holder has the run. Time for which a Manager could not reach the store
+// does not count towards a takeover. An error that cannot pass, such as that of a
+// value that is too large, fails the run at once. A function whose work may succeed
+// later returns an error of RetryAfter.
 //
 // # When a process dies
 //

@@ -246,7 +246,7 @@ var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":
 
 // branch finds the thread in which the messages of the client are, beginning with
 // the one that it names. If the client has shortened what it had, and says
-// something else in its place, that is a thread of its own from then on.
+// something else in its place, that is a separate thread from then on.
 func (s *stream) branch() error {
 	for {
 		known := 0

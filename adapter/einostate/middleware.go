@@ -42,7 +42,7 @@ type Options struct {
 // model is asked again.
 //
 // Foreign tools of the agent find a handle with the rights of the agent in their
-// context. Other agents that they run have rights of their own.
+// context. Other agents that they run have their own rights.
 func Middleware(agent string, o *Options) adk.ChatModelAgentMiddleware {
 	m := &middleware{agent: agent}
 	if o != nil {

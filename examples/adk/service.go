@@ -68,7 +68,7 @@ func parse(name string) (app, user, id string, err error) {
 // tools have written, are committed together when the results of a step have
 // come, and at the end of the run. Elsewhere, each event is an Update.
 //
-// Values "app:…" and "user:…" are in workspaces of their own. They are written
+// Values "app:…" and "user:…" are in separate workspaces. They are written
 // before the event, in an Update each: a process that dies in between leaves
 // them without the event.
 func Service(m *workspace.Manager) session.Service { return &service{m} }

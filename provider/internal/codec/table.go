@@ -13,7 +13,7 @@ import (
 // conversation: a [Format] is a Table with what the API has besides.
 //
 // An entry of the conversation has a role and content: texts and media, and
-// calls and results unless these have a place of their own. Each run of parts
+// calls and results unless these have a separate place. Each run of parts
 // that are neither calls nor results becomes a text message, each run of calls
 // one message with calls, and each result a message. The first message of an
 // entry keeps the difference of the entry, and
