@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -50,7 +49,6 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 	d.Title = r.m.titleOf(ctx, &r.liveContent, d.state)
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
-	began := time.Now()
 	at, err := r.ledger.Commit(ctx, r.holder(), d.Change, with)
 	if err != nil {
 		err = r.endIfLost(err)
@@ -64,7 +62,7 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 		}
 		return err
 	}
-	r.lease.noteRenewed(began)
+	r.lease.renewals.Add(1)
 	r.steps.Store(int64(at.Version - r.base))
 	op.wrote, op.Effects, op.Version = true, len(d.Effects), at.Version
 	r.op.isStored.Store(true)

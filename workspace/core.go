@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -78,27 +77,22 @@ func (c *core) withinStoreTimeout(ctx context.Context) (context.Context, context
 	return context.WithTimeoutCause(ctx, c.storeTimeout, errStoreTimeout)
 }
 
-// persist calls fn until it succeeds, fails with an error for which again is
-// false, or ctx ends. The context of a call ends after the patience of the
-// Manager, and that of the next then after twice as long.
-func (c *core) persist(ctx context.Context, user string, again func(error) bool, fn func(context.Context) error) error {
-	delay := backoff.Backoff{Min: time.Millisecond, Max: 256 * time.Millisecond}
-	patience := c.patience()
-	for {
-		inTime, cancel := context.WithTimeout(ctx, patience)
-		err := fn(inTime)
-		if inTime.Err() != nil {
-			patience *= 2
-		}
-		cancel()
-		if err == nil || !again(err) {
-			return err
-		}
-		c.noteStoreError(ctx, user, err)
-		if delay.Wait(ctx) != nil {
-			return err
-		}
+// endWith returns a context that ends with ctx, and also with other, for the reason
+// that cause returns then.
+func endWith(ctx, other context.Context, cause func() error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(cause()) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
 	}
+}
+
+// persist calls fn until it succeeds, fails with an error for which again is
+// false, or ctx ends: see [ledger.Retry].
+func (c *core) persist(ctx context.Context, user string, again func(error) bool, fn func(context.Context) error) error {
+	r := ledger.NewRetry(again, func(ctx context.Context, err error) { c.noteStoreError(ctx, user, err) }, c.patience())
+	return r.Do(ctx, func(ctx context.Context) error { return r.InTime(ctx, fn) })
 }
 
 // RetryAfter returns an error for which Options.Run is called again after d, for

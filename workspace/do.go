@@ -105,16 +105,15 @@ func (r *Run) leaveInGrace(c *userCode) {
 
 // beginTicket queues a ticket, and returns its run when its turn has come.
 func (m *Manager) beginTicket(ctx context.Context, l *ledger.Ledger) (*Run, error) {
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(m.accepting, func() { cancel(m.checkAccepting()) })()
+	waiting, cancel := m.withManager(ctx)
+	defer cancel()
 	i, err := m.holder.join(waiting)
 	if err != nil {
 		return nil, err
 	}
 	defer i.leave()
 	t := &ticket{
-		m: m, ledger: l, id: ledger.NewID(), lease: l.NewLease().HeldBy(i.id), began: time.Now(), turn: make(chan struct{}, 1),
+		m: m, ledger: l, id: ledger.NewID(), lease: l.NewLease().HeldBy(i.id), began: time.Now(),
 		seen: observation{by: m.holder},
 	}
 	h, err := t.submit(waiting)
@@ -149,10 +148,9 @@ type ticket struct {
 	m      *Manager
 	ledger *ledger.Ledger
 	id     string
-	lease  ledger.Lease  // of its run
-	began  time.Time     // when the write that took the lease began
-	turn   chan struct{} // capacity 1: its turn may have come
-	seen   observation   // of the run before it
+	lease  ledger.Lease // of its run
+	began  time.Time    // when the write that took the lease began
+	seen   observation  // of the run before it
 }
 
 // submit queues the ticket, or begins its run if nothing is under way.
@@ -178,7 +176,6 @@ func (t *ticket) wait(ctx context.Context) (*ledger.Head, error) {
 		return nil, err
 	}
 	defer leave()
-	defer w.feed.tellTurn(t.id, t.turn)()
 	t.m.watchRun(t.ledger.User(), t.ledger)
 	defer t.m.lendSlot(ctx)()
 	for {
@@ -200,7 +197,6 @@ func (t *ticket) await(ctx context.Context, w *follower) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-	case <-t.turn:
 	case <-w.wake:
 	}
 	for { // a head that is looked at says more than the events
@@ -236,7 +232,10 @@ func (t *ticket) look(ctx context.Context) (*ledger.Head, error) {
 	switch {
 	case mine && h.Run.Vacant():
 	case !mine && h.Run.Message.Ticket:
-		if result, err := t.seen.look(ctx, h); err != nil && !mayPass(err) || result != holderGone {
+		if gone, err := t.seen.look(ctx, h); err != nil || !gone {
+			if mayPass(err) { // it looks again
+				err = nil
+			}
 			return h, err
 		}
 		next = next.Vacant()

@@ -39,7 +39,6 @@ type feed struct {
 	threads   userThreads  // if the workspace is a user part
 	told      *ledger.Head // the one up to which endings are told, or nil
 	followers map[*follower]bool
-	turns     map[chan struct{}]string // of the followers in Do, with the ids of their tickets
 	changes   map[*toldRun]*runChanges // of the runs that are held here, if somebody wants all events
 }
 
@@ -66,7 +65,7 @@ func (all *feeds) follow(l *ledger.Ledger, messageID string) (w *follower, leave
 	if isNew {
 		f = &feed{
 			m: all.m, ledger: l, wake: make(chan struct{}, 1), answered: time.Now(),
-			followers: map[*follower]bool{}, turns: map[chan struct{}]string{}, changes: map[*toldRun]*runChanges{},
+			followers: map[*follower]bool{}, changes: map[*toldRun]*runChanges{},
 		}
 		f.ctx, f.stop = context.WithCancel(all.m.ctx)
 		all.byUser[l.User()] = f
@@ -135,25 +134,13 @@ func (all *feeds) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
 	wake(f.wake)
 }
 
-// tellTurn makes the feed wake a call of Do, which waits for the run of a ticket,
-// until remove is called.
-func (f *feed) tellTurn(ticketID string, turn chan struct{}) (remove func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.turns[turn] = ticketID
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.turns, turn)
-	}
-}
-
-// tellTurns wakes the caller of Do whose run a head shows, or all of them if
-// it shows none. The caller holds mu.
+// tellTurns wakes the follower for whose message a head shows a run, or all that
+// wait for a message if it shows none: a call of Do does not wait until the head is
+// told. The caller holds mu.
 func (f *feed) tellTurns(h *ledger.Head) {
-	for turn, id := range f.turns {
-		if h.Run == nil || h.Run.Message.ID == id {
-			wake(turn)
+	for w := range f.followers {
+		if w.messageID != "" && (h.Run == nil || h.Run.Message.ID == w.messageID) {
+			wake(w.wake)
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentstate/state/internal/fault"
@@ -15,23 +15,26 @@ import (
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// holder is a Manager as the holder of runs. It begins an incarnation when the
-// first run begins, or in Open if it has a name, and another one when that has
-// ended.
+// holder is a Manager as the holder of runs, and as one who looks at those that
+// others hold. It begins an incarnation when the first run begins, or in Open if it
+// has a name, and another one when that has ended.
 type holder struct {
 	m       *core
 	records *ledger.Holders
 	turn    *line // of one: begins an incarnation
+	current atomic.Pointer[incarnation]
 
-	mu      sync.Mutex
-	name    string // "" if there is none, or if another Manager has it now
-	current *incarnation
+	mu   sync.Mutex
+	name string // "" if there is none, or if another Manager has it now
+	// seen is what it has seen of the runs that others hold, by user. All that look
+	// at a run share it: who begins to wait knows what was seen before, and what
+	// it has seen is known after it.
+	seen map[string]*observation
 }
 
 // incarnation is a holder record, which one goroutine, keep, renews as long as
 // it has leases.
 type incarnation struct {
-	m      *core
 	holder *holder
 	id     string
 	record *ledger.Incarnation // after begin, only for keep
@@ -39,19 +42,31 @@ type incarnation struct {
 	giveUp context.CancelCauseFunc
 	wake   chan struct{} // capacity 1
 
-	mu        sync.Mutex
-	leases    int // of runs that are held, or about to begin
-	ended     bool
-	abandoned map[string]bool // leases that are not held, although heads may say so
-	unwritten []string        // those that the record does not have yet
-	renewedAt time.Time       // when the last heartbeat that succeeded began
-	beats     uint64          // as the record counts heartbeats, up to that one
-	retryAt   time.Time       // when a heartbeat that has failed is tried again
-	back      time.Time       // when heartbeats began to succeed again
+	mu         sync.Mutex
+	leases     int // of runs that are held, or about to begin
+	ended      bool
+	abandoned  []string  // leases that are not held, although heads may say so
+	written    int       // how many of them the record has
+	renewedAt  time.Time // when the last heartbeat that succeeded began
+	heartbeats uint64    // as the record has them
+	retryAt    time.Time // when a heartbeat that has failed is tried again
+	reachedAt  time.Time // since when heartbeats have not failed
 }
 
 func newHolder(m *core, name string) *holder {
-	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: newLine(1), name: name}
+	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: newLine(1), name: name, seen: map[string]*observation{}}
+}
+
+// newIncarnation returns an incarnation that has one lease and is not written yet.
+func (h *holder) newIncarnation() *incarnation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	record, now := h.records.NewIncarnation(h.name, h.m.ttl), time.Now()
+	i := &incarnation{
+		holder: h, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, renewedAt: now, reachedAt: now,
+	}
+	i.held, i.giveUp = context.WithCancelCause(context.Background())
+	return i
 }
 
 // claim begins the incarnation of a holder that has a name. It ends the one
@@ -71,14 +86,14 @@ func (h *holder) claim(ctx context.Context) error {
 // called. If there is none, it begins one, and tries that again while the store
 // is away, until ctx ends or Options.StoreTimeout is over.
 func (h *holder) join(ctx context.Context) (*incarnation, error) {
-	if i := h.joined(""); i != nil {
+	if i := h.current.Load(); i != nil && i.enter() {
 		return i, nil
 	}
 	if err := h.turn.Enter(ctx); err != nil {
 		return nil, err
 	}
 	defer h.turn.Leave()
-	if i := h.joined(""); i != nil {
+	if i := h.current.Load(); i != nil && i.enter() {
 		return i, nil
 	}
 	ctx, cancel := h.m.withinStoreTimeout(ctx)
@@ -88,37 +103,14 @@ func (h *holder) join(ctx context.Context) (*incarnation, error) {
 		i, err = h.begin(ctx)
 		return err
 	})
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
 	return i, err
-}
-
-// joined returns the present incarnation as join does, if it has an id, or nil.
-// With "", any will do.
-func (h *holder) joined(id string) *incarnation {
-	h.mu.Lock()
-	i := h.current
-	h.mu.Unlock()
-	if i == nil || id != "" && i.id != id || !i.enter() {
-		return nil
-	}
-	return i
 }
 
 // begin begins an incarnation, which has one lease.
 func (h *holder) begin(ctx context.Context) (*incarnation, error) {
-	h.mu.Lock()
-	name := h.name
-	h.mu.Unlock()
-	record := h.records.NewIncarnation(name, h.m.ttl)
-	i := &incarnation{
-		m: h.m, holder: h, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, abandoned: map[string]bool{},
-	}
-	i.held, i.giveUp = context.WithCancelCause(context.Background())
-	i.renewedAt = time.Now()
-	err := record.Begin(ctx)
-	i.beats = record.Heartbeats()
+	i := h.newIncarnation()
+	err := i.record.Begin(ctx)
+	i.heartbeats = i.record.Heartbeats()
 	if errors.Is(err, store.ErrUnknownOutcome) {
 		// It is known of the message: it is not accepted.
 		err = &settledError{"workspace: the holder record was not written: ", err}
@@ -130,47 +122,28 @@ func (h *holder) begin(ctx context.Context) (*incarnation, error) {
 		i.delete()
 		return nil, err
 	}
-	h.mu.Lock()
-	h.current = i
-	h.mu.Unlock()
+	h.current.Store(i)
 	return i, nil
 }
 
 // holds reports whether this Manager has a lease of a run.
 func (h *holder) holds(r *ledger.Run) (own, held bool) {
-	h.mu.Lock()
-	i := h.current
-	h.mu.Unlock()
+	i := h.current.Load()
 	if i == nil || i.id != r.Holder {
 		return false, false
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return !i.ended && i.held.Err() == nil, !i.abandoned[r.LeaseID]
-}
-
-// heartbeats returns the number of heartbeats of the holder of a run. It reads
-// one value of the store, unless the holder is this Manager.
-func (h *holder) heartbeats(ctx context.Context, r *ledger.Run) (uint64, error) {
-	h.mu.Lock()
-	i := h.current
-	h.mu.Unlock()
-	if i != nil && i.id == r.Holder {
-		return i.heartbeats(), nil
-	}
-	return h.records.Heartbeats(ctx, r)
+	return !i.ended && i.held.Err() == nil, !slices.Contains(i.abandoned, r.LeaseID)
 }
 
 // leaseOf returns the incarnation that has the lease of a run. It has one more
 // lease until leave is called.
 func (h *holder) leaseOf(r *ledger.Run) *incarnation {
-	if r.Holder != "" {
-		if i := h.joined(r.Holder); i != nil {
-			return i
-		}
+	if i := h.current.Load(); i != nil && i.id == r.Holder && i.enter() {
+		return i
 	}
-	i := &incarnation{id: r.Holder, wake: make(chan struct{}, 1), leases: 1, abandoned: map[string]bool{}}
-	i.held, i.giveUp = context.WithCancelCause(context.Background())
+	i := h.newIncarnation()
 	i.giveUp(fmt.Errorf("%w: its holder record is lost", ErrFenced))
 	return i
 }
@@ -202,39 +175,28 @@ func (i *incarnation) leave() {
 func (i *incarnation) abandon(leaseID string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if leaseID != "" && !i.abandoned[leaseID] {
-		i.abandoned[leaseID] = true
-		i.unwritten = append(i.unwritten, leaseID)
-		i.retryAt = time.Time{}
+	if leaseID != "" && !slices.Contains(i.abandoned, leaseID) {
+		i.abandoned = append(i.abandoned, leaseID)
 		wake(i.wake)
 	}
 }
 
-// lastRenewed returns when the last heartbeat that succeeded began.
-func (i *incarnation) lastRenewed() time.Time {
+// renewals returns the number of heartbeats, as others see it, and when the last
+// one began.
+func (i *incarnation) renewals() (n uint64, last time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.renewedAt
+	return i.heartbeats, i.renewedAt
 }
 
 // reachable returns the time for which heartbeats have not failed.
 func (i *incarnation) reachable() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	switch {
-	case !i.retryAt.IsZero():
+	if !i.retryAt.IsZero() {
 		return 0
-	case i.back.IsZero():
-		return math.MaxInt64
 	}
-	return time.Since(i.back)
-}
-
-// heartbeats returns the number of heartbeats as others see it.
-func (i *incarnation) heartbeats() uint64 {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.beats
+	return time.Since(i.reachedAt)
 }
 
 // keep renews the record every third of the TTL while the incarnation has
@@ -245,7 +207,7 @@ func (i *incarnation) keep() {
 	defer i.delete()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for i.held.Err() == nil {
 		due, idle, end := i.next()
 		if end {
 			return
@@ -253,7 +215,7 @@ func (i *incarnation) keep() {
 		timer.Stop()
 		var closed <-chan struct{}
 		if idle {
-			closed = i.m.ctx.Done()
+			closed = i.holder.m.ctx.Done()
 		} else {
 			timer.Reset(due)
 		}
@@ -261,9 +223,7 @@ func (i *incarnation) keep() {
 		case <-i.wake:
 		case <-closed:
 		case <-timer.C:
-			if i.beat(); i.held.Err() != nil {
-				return
-			}
+			i.beat()
 		}
 	}
 }
@@ -274,56 +234,49 @@ func (i *incarnation) next() (due time.Duration, idle, end bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	idle = i.leases == 0
-	i.ended = idle && (i.m.ctx.Err() != nil || len(i.abandoned) > 0)
+	i.ended = idle && (i.holder.m.ctx.Err() != nil || len(i.abandoned) > 0)
 	switch {
 	case !i.retryAt.IsZero():
 		due = time.Until(i.retryAt)
-	case len(i.unwritten) == 0:
-		due = i.m.ttl/3 - time.Since(i.renewedAt)
+	case i.written == len(i.abandoned):
+		due = i.holder.m.ttl/3 - time.Since(i.renewedAt)
 	}
 	return due, idle, i.ended
 }
 
 // beat makes a heartbeat.
 func (i *incarnation) beat() {
-	ttl := i.m.ttl
-	ctx, cancel := context.WithTimeout(context.Background(), max(ttl/6, min(ttl/3, time.Second/4)))
+	m, began := i.holder.m, time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), max(m.ttl/6, min(m.ttl/3, time.Second/4)))
 	defer cancel()
 	i.mu.Lock()
-	for _, id := range i.unwritten {
-		i.record.Abandon(id)
-	}
-	written := len(i.unwritten)
+	abandoned, last := i.abandoned, i.renewedAt
 	i.mu.Unlock()
-	began := time.Now()
-	ctx, op := i.m.beginHeartbeat(ctx, ttl-time.Since(i.lastRenewed()))
-	err := i.record.Renew(ctx)
+	ctx, op := m.beginHeartbeat(ctx, m.ttl-began.Sub(last))
+	err := i.record.Renew(ctx, abandoned)
 	op.end(err)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if err == nil {
+	switch {
+	case err == nil:
 		if !i.retryAt.IsZero() {
-			i.back = time.Now()
+			i.reachedAt, i.retryAt = time.Now(), time.Time{}
 		}
-		i.renewedAt, i.retryAt, i.unwritten, i.beats = began, time.Time{}, i.unwritten[written:], i.record.Heartbeats()
-		return
-	}
-	if errors.Is(err, ledger.ErrIncarnationEnded) || errors.Is(err, store.ErrClosed) { // a closed store does not come back
+		i.renewedAt, i.written, i.heartbeats = began, len(abandoned), i.record.Heartbeats()
+	case errors.Is(err, ledger.ErrIncarnationEnded), errors.Is(err, store.ErrClosed): // a closed store does not come back
 		i.giveUp(i.holder.forget(i, err))
-		return
+	default:
+		i.retryAt = time.Now().Add(max(time.Millisecond, m.ttl/32))
 	}
-	i.retryAt = time.Now().Add(max(time.Millisecond, ttl/32))
 }
 
 // forget returns why the runs of an incarnation are lost. If another Manager has
 // the name of the holder, this one goes on without: otherwise each would end the
 // runs of the other again and again.
 func (h *holder) forget(i *incarnation, err error) error {
+	h.current.CompareAndSwap(i, nil)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.current == i {
-		h.current = nil
-	}
 	if h.name == "" || !errors.Is(err, ledger.ErrReplaced) {
 		err = fmt.Errorf("%w: %w", ErrFenced, err)
 	} else {
@@ -336,48 +289,40 @@ func (h *holder) forget(i *incarnation, err error) error {
 
 // delete deletes the record.
 func (i *incarnation) delete() {
-	ctx, cancel := context.WithTimeout(context.Background(), i.m.ttl/2)
+	m := i.holder.m
+	ctx, cancel := context.WithTimeout(context.Background(), m.ttl/2)
 	defer cancel()
 	if err := i.record.Withdraw(ctx); err != nil && !errors.Is(err, store.ErrClosed) { // others end it
-		i.m.logWarning(ctx, "", "holder record was not deleted", err)
+		m.logWarning(ctx, "", "holder record was not deleted", err)
 	}
 }
 
-// observations are what a Manager has seen of the runs that others hold, by user.
-// All that look at a run share them: who begins to wait knows what was seen
-// before, and what it has seen is known after it.
-type observations struct {
-	by *holder
-
-	mu   sync.Mutex
-	seen map[string]*observation
-}
-
-func (s *observations) of(user string) *observation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.seen[user]
+// observationOf returns what was seen of the run of a user.
+func (h *holder) observationOf(user string) *observation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.seen[user]
 	if o == nil {
-		o = &observation{by: s.by}
-		s.seen[user] = o
+		o = &observation{by: h}
+		h.seen[user] = o
 	}
 	return o
 }
 
-// keep forgets all observations but those of some users.
-func (s *observations) keep(users ...map[string]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.seen, func(user string, _ *observation) bool {
+// keepObservations forgets all observations but those of some users.
+func (h *holder) keepObservations(users ...map[string]bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.seen, func(user string, _ *observation) bool {
 		return !slices.ContainsFunc(users, func(kept map[string]bool) bool { return kept[user] })
 	})
 }
 
 // noteBlind notes that a look at all of them has failed.
-func (s *observations) noteBlind() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range s.seen {
+func (h *holder) noteBlind() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, o := range h.seen {
 		o.noteBlind()
 	}
 }
@@ -395,22 +340,13 @@ type observation struct {
 	blind  bool // a look has failed since: what was not seen does not count
 }
 
-// A verdict says what is known of the holder of a run.
-type verdict int
-
-const (
-	holderSilent  verdict = iota // nothing new
-	holderRenewed                // it has renewed its lease since the last look
-	holderGone                   // the run may be taken over
-)
-
-// look looks after the holder of the run of a head: see. It reads the record of
-// the holder.
-func (o *observation) look(ctx context.Context, h *ledger.Head) (verdict, error) {
+// look reports whether the holder of the run of a head is gone: see. It reads the
+// record of the holder.
+func (o *observation) look(ctx context.Context, h *ledger.Head) (gone bool, err error) {
 	states, err := o.by.records.States(ctx, h.Run)
 	if err != nil {
 		o.noteBlind()
-		return holderSilent, err
+		return false, err
 	}
 	return o.see(ctx, h, states[0])
 }
@@ -422,55 +358,48 @@ func (o *observation) noteBlind() {
 	o.blind = true
 }
 
-// see compares a head and the state of its holder with what was seen before. The
-// holder is gone if its incarnation has ended, or if it has not renewed its lease
-// for 1.5 × TTL. Then see ends the incarnation. The time is measured by this
-// process alone.
-func (o *observation) see(ctx context.Context, h *ledger.Head, state ledger.HolderState) (verdict, error) {
+// see compares a head and the state of its holder with what was seen before, and
+// reports whether the run may be taken over. The holder is gone if its incarnation
+// has ended, or if it has not renewed its lease for 1.5 × TTL. Then see ends the
+// incarnation. The time is measured by this process alone.
+func (o *observation) see(ctx context.Context, h *ledger.Head, state ledger.HolderState) (gone bool, err error) {
 	own, held := o.by.holds(h.Run)
 	if own && !held { // it has given the lease up
 		state = ledger.HolderState{}
 	}
-	switch result := o.note(h, state, own && held); {
-	case own && held, !state.Ended && o.untilExpired(h) > 0:
-		return result, nil
-	case state.Ended:
-		return holderGone, nil
-	}
-	err := o.by.records.End(ctx, h.Run, state)
+	o.note(h, state, own && held)
 	switch {
-	case errors.Is(err, ledger.ErrLeaseRenewed), errors.Is(err, store.ErrUnknownOutcome):
+	case own && held, !state.Ended && o.untilExpired(h) > 0:
+		return false, nil
+	case state.Ended:
+		return true, nil
+	}
+	err = o.by.records.End(ctx, h.Run, state)
+	if errors.Is(err, ledger.ErrLeaseRenewed) || errors.Is(err, store.ErrUnknownOutcome) {
 		// It has made a heartbeat, or another observer has ended it: the next
 		// look shows which.
-		return holderSilent, nil
+		return false, nil
 	}
-	return holderGone, err
+	return true, err
 }
 
-// note notes what a look has seen, and reports whether that is new. held says
-// that this Manager has the lease.
-func (o *observation) note(h *ledger.Head, state ledger.HolderState, held bool) verdict {
+// note notes what a look has seen. held says that this Manager has the lease.
+func (o *observation) note(h *ledger.Head, state ledger.HolderState, held bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if held {
-		o.looked = time.Time{}
-		return holderRenewed
-	}
-	now, before := time.Now(), o.looked
+	now, before, blind := time.Now(), o.looked, o.blind
 	renewed := o.lease != h.LeaseState() || o.holder != state
-	o.lease, o.holder, o.looked = h.LeaseState(), state, now
-	blind := o.blind
-	o.blind = false
+	o.lease, o.holder, o.looked, o.blind = h.LeaseState(), state, now, false
 	switch {
+	case held: // if it gives the lease up, that is seen for the first time
+		o.since, o.looked = now, time.Time{}
 	case before.IsZero():
 		o.since = now
 	case renewed:
 		o.since = now.Add(-min(now.Sub(before), h.Run.LeaseTTL()/4))
-		return holderRenewed
 	case blind: // the holder could not renew either, and gets its time back
 		o.since = o.since.Add(now.Sub(before))
 	}
-	return holderSilent
 }
 
 // untilExpired returns the time until the holder counts as gone without another

@@ -2,9 +2,7 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,17 +24,16 @@ type lease struct {
 	// abandoned says that the head of the run may still name the lease.
 	abandoned atomic.Bool
 
-	mu        sync.Mutex
-	renewedAt time.Time // when the last commit of the run that succeeded began
-	renewals  uint64    // by commits of the run
+	began    time.Time     // when the write that gave the lease began
+	renewals atomic.Uint64 // in the head
 }
 
 func newLease(r *ledger.Run, i *incarnation, began time.Time) *lease {
 	l := &lease{
 		id: r.LeaseID, token: r.Token, ttl: r.LeaseTTL(), messageID: r.Message.ID, incarnation: i,
-		check: make(chan struct{}, 1), renewedAt: began,
+		check: make(chan struct{}, 1), began: began,
 	}
-	l.held, l.giveUp = context.WithCancelCause(context.Background())
+	l.held, l.giveUp = context.WithCancelCause(i.held)
 	return l
 }
 
@@ -54,37 +51,21 @@ func (l *lease) abandon(cause error) {
 	l.giveUp(cause)
 }
 
-// errPaused is why a lease is over for its holder itself.
-var errPaused = errors.New("the process has stood still for longer than the lease")
-
-// age returns the time since the last renewal, by a commit of the run or by a
-// heartbeat of the Manager. A holder that cannot reach the store keeps its lease
-// and goes on, until the store says that another one has it: nobody can know
+// age returns the time since the last heartbeat of the Manager, or since the lease
+// was taken. A holder that cannot reach the store, or has stood still, keeps its
+// lease and goes on, until the store says that another one has it: nobody can know
 // better than the store, and what is written is fenced. Others take the run over
 // 1.5 × TTL after the last renewal that they have seen.
 func (l *lease) age() time.Duration {
-	renewedAt := l.incarnation.lastRenewed()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.renewedAt.After(renewedAt) {
-		renewedAt = l.renewedAt
-	}
-	return time.Since(renewedAt)
+	_, last := l.incarnation.renewals()
+	return min(time.Since(l.began), time.Since(last))
 }
 
-func (l *lease) noteRenewed(began time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.renewedAt = began
-	l.renewals++
-}
-
-// heartbeats returns the number of renewals, by commits of the run and by
-// heartbeats of the Manager.
+// heartbeats returns the number of renewals, in the head and by heartbeats of the
+// Manager.
 func (l *lease) heartbeats() uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.renewals + l.incarnation.heartbeats()
+	n, _ := l.incarnation.renewals()
+	return n + l.renewals.Load()
 }
 
 // maxWriteTime is the longest time that a run tries to read or write, in TTLs,
@@ -95,14 +76,12 @@ const maxWriteTime = 3
 // is for takes longer than maxWriteTime, although the store is there, the run is
 // left to another holder.
 func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(l.held, func() { cancel(l.lost()) })
+	ctx, cancel := endWith(ctx, l.held, l.lost)
 	l.writing.Add(1)
 	timer := l.limitWrite(ctx, time.Now(), maxWriteTime*l.ttl)
 	return ctx, func() {
-		stop()
 		timer.Stop()
-		cancel(nil)
+		cancel()
 		l.writing.Add(-1)
 	}
 }

@@ -18,12 +18,7 @@ type line struct {
 func newLine(places int) *line { return &line{free: places} }
 
 // Enter waits for a place. If ctx ends first, Enter returns the cause.
-func (l *line) Enter(ctx context.Context) error { return l.enter(ctx, l.waiting.PushBack) }
-
-// EnterFirst is Enter before all that wait.
-func (l *line) EnterFirst(ctx context.Context) error { return l.enter(ctx, l.waiting.PushFront) }
-
-func (l *line) enter(ctx context.Context, join func(any) *list.Element) error {
+func (l *line) Enter(ctx context.Context) error {
 	l.mu.Lock()
 	if l.free > 0 { // nobody waits
 		l.free--
@@ -31,7 +26,7 @@ func (l *line) enter(ctx context.Context, join func(any) *list.Element) error {
 		return nil
 	}
 	in := make(chan struct{})
-	me := join(in)
+	me := l.waiting.PushBack(in)
 	l.mu.Unlock()
 	select {
 	case <-in:

@@ -33,7 +33,6 @@ type Manager struct {
 	slots         *slots
 	tidying       *tidying
 	holder        *holder
-	observed      *observations
 	lateWindows   sync.Map // by user: windows that could not be stored because a run had begun
 	movingWindows sync.Map // the users whose windows are being moved
 	feeds         *feeds
@@ -283,23 +282,13 @@ func (m *Manager) checkAccepting() error { return closedBy(m.accepting) }
 // withManager returns a context that ends with ctx, and when the Manager begins
 // no more runs.
 func (m *Manager) withManager(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(m.accepting, func() { cancel(context.Cause(m.accepting)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+	return endWith(ctx, m.accepting, m.checkAccepting)
 }
 
 // untilClosed returns a context that ends with ctx, and when the Manager is
 // closed.
 func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(m.ctx, func() { cancel(closedBy(m.ctx)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+	return endWith(ctx, m.ctx, func() error { return closedBy(m.ctx) })
 }
 
 // dropsSecret reports whether effects on a content replace or delete a secret. A

@@ -51,7 +51,6 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
 	m.holder = newHolder(&m.core, m.opts.Holder)
-	m.observed = &observations{by: m.holder, seen: map[string]*observation{}}
 	if err := m.holder.claim(ctx); err != nil {
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)

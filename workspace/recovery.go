@@ -35,7 +35,7 @@ func (m *Manager) recoverRuns(expire func(context.Context) error) {
 		case errors.Is(err, store.ErrClosed):
 			return
 		case err != nil:
-			m.observed.noteBlind()
+			m.holder.noteBlind()
 			m.noteStoreError(m.accepting, "", err)
 			wait /= 4
 		case due < wait:
@@ -73,13 +73,11 @@ func (m *Manager) lookAtRuns(ctx context.Context) (due time.Duration, err error)
 		}
 		for i, u := range heads {
 			seen[u.User] = true
-			o, free := m.observed.of(u.User), isFree(u.Head)
+			o, free := m.holder.observationOf(u.User), isFree(u.Head)
 			if !free {
-				result, err := o.see(ctx, u.Head, states[i])
-				if err != nil {
+				if free, err = o.see(ctx, u.Head, states[i]); err != nil {
 					m.noteStoreError(ctx, u.User, err)
 				}
-				free = result == holderGone
 			}
 			if !free {
 				due = min(due, o.untilExpired(u.Head))
@@ -88,7 +86,7 @@ func (m *Manager) lookAtRuns(ctx context.Context) (due time.Duration, err error)
 			}
 		}
 	}
-	m.observed.keep(own, seen)
+	m.holder.keepObservations(own, seen)
 	return due, nil
 }
 
@@ -125,18 +123,16 @@ func (m *Manager) watchRun(user string, l *ledger.Ledger) {
 		m.background(func() { m.watchVacancy(ctx, l, look) })
 		delay := backoff.Backoff{Min: m.opts.TTL / 4, Max: 10 * m.opts.TTL}
 		for {
-			found, err := m.takeOverIfExpired(ctx, l, look)
-			ended := err == nil && !found || ctx.Err() != nil
+			next, err := m.takeOverIfFree(ctx, l)
+			ended := err == nil && next == 0 || ctx.Err() != nil
 			if ended && (m.unmarkWatched(user) || ctx.Err() != nil) {
 				return
 			}
-			switch {
-			case ended:
-			case err != nil && !mayPass(err): // nobody can load the run, and each try writes the head
-				_ = delay.Wait(ctx)
-			default:
+			if mayPass(err) {
 				delay.Reset()
-				_ = waitOrWake(ctx, m.opts.TTL/4, look)
+				_ = waitOrWake(ctx, next, look)
+			} else { // nobody can load the run, and each try writes the head
+				_ = delay.Wait(ctx)
 			}
 		}
 	})
@@ -155,42 +151,37 @@ func (m *Manager) watchVacancy(ctx context.Context, l *ledger.Ledger, look chan<
 	}, func() {})
 }
 
-// takeOverIfExpired observes the run of a workspace until its lease is renewed
-// or it ends. If its holder is gone, or its lease is vacant, it takes the run
-// over and handles it in the background. It looks at the run when look is woken,
-// and from time to time. found reports whether there was a run.
-func (m *Manager) takeOverIfExpired(ctx context.Context, l *ledger.Ledger, look <-chan struct{}) (found bool, err error) {
-	o := m.observed.of(l.User())
-	for {
-		var h *ledger.Head
-		result := holderGone
-		looking, cancel := m.withinStoreTimeout(ctx)
-		err := m.persist(looking, l.User(), mayPass, func(ctx context.Context) (err error) {
-			if h, err = l.ReadHead(ctx); err == nil && h.Run != nil && !isFree(h) {
-				result, err = o.look(ctx, h)
+// takeOverIfFree looks at the run of a workspace. If its holder is gone, or its
+// lease is vacant, it takes the run over and handles it in the background. It
+// returns the time until the next look, or 0 if there was no run.
+func (m *Manager) takeOverIfFree(ctx context.Context, l *ledger.Ledger) (next time.Duration, err error) {
+	o := m.holder.observationOf(l.User())
+	var h *ledger.Head
+	var free bool
+	looking, cancel := m.withinStoreTimeout(ctx)
+	err = m.persist(looking, l.User(), mayPass, func(ctx context.Context) (err error) {
+		if h, err = l.ReadHead(ctx); err == nil && h.Run != nil {
+			if free = isFree(h); !free {
+				free, err = o.look(ctx, h)
 			}
-			if err != nil {
-				o.noteBlind()
-			}
-			return err
-		})
-		cancel()
-		if err == nil && h.Run != nil {
-			l, err = m.keepLedger(l.User(), l)
 		}
-		switch {
-		case err != nil || h.Run == nil:
-			return false, err
-		case result == holderGone:
-			return true, m.takeOver(ctx, l, h.LeaseState())
-		case result == holderRenewed:
-			return true, nil
+		if err != nil {
+			o.noteBlind()
 		}
-		ttl := h.Run.LeaseTTL()
-		if err := waitOrWake(ctx, min(ttl/4, max(ttl/64, o.untilExpired(h))), look); err != nil {
-			return true, err
-		}
+		return err
+	})
+	cancel()
+	switch {
+	case err != nil:
+		return m.opts.TTL / 4, err
+	case h.Run == nil:
+		return 0, nil
 	}
+	ttl := h.Run.LeaseTTL()
+	if l, err = m.keepLedger(l.User(), l); err == nil && free {
+		return ttl / 4, m.takeOver(ctx, l, h.LeaseState())
+	}
+	return min(ttl/4, max(ttl/64, o.untilExpired(h))), err
 }
 
 // isFree reports whether a run has a vacant lease, so that any Manager may take
@@ -200,19 +191,28 @@ func isFree(h *ledger.Head) bool { return h.Run != nil && h.Run.Vacant() && !h.R
 // takeVacantRun begins the run of a head in the background if its lease is
 // vacant.
 func (m *Manager) takeVacantRun(l *ledger.Ledger, h *ledger.Head) {
-	if m.opts.Run == nil || h == nil || h.Run == nil || !h.Run.Vacant() || h.Run.Message.Ticket {
+	if m.opts.Run == nil || h == nil || !isFree(h) {
 		return
 	}
-	m.trackRun()
-	started := m.background(func() {
-		defer m.untrackRun()
+	m.trackInBackground(func() {
 		if m.takeOver(m.ctx, l, h.LeaseState()) != nil {
 			m.watchRun(l.User(), l)
 		}
 	})
+}
+
+// trackInBackground is runInBackground for what leads to a run, so that Wait waits
+// for it.
+func (m *Manager) trackInBackground(fn func()) bool {
+	m.trackRun()
+	started := m.background(func() {
+		defer m.untrackRun()
+		fn()
+	})
 	if !started {
 		m.untrackRun()
 	}
+	return started
 }
 
 // takeOver takes a run over, unless its lease was renewed since it was observed,
@@ -234,9 +234,7 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 	if !m.slots.markWaiting(l.User()) {
 		return nil
 	}
-	m.trackRun()
-	started := m.background(func() {
-		defer m.untrackRun()
+	started := m.trackInBackground(func() {
 		err := m.slots.enter(m.accepting, l.User(), next.ID)
 		m.slots.unmarkWaiting(l.User()) // a run that waits from now on may not be seen below
 		if err == nil && m.takeOverLate(l, observed, next) != nil {
@@ -244,7 +242,6 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 		}
 	})
 	if !started {
-		m.untrackRun()
 		m.slots.unmarkWaiting(l.User())
 	}
 	return nil

@@ -17,9 +17,7 @@ import (
 func (r *Run) keepLease(ctx context.Context) {
 	defer r.lease.incarnation.leave()
 	defer context.AfterFunc(r.m.ctx, func() { r.cancel(context.Cause(r.m.ctx)) })()
-	watched := false
-	expiry := time.NewTimer(r.lease.watchDelay()) // then of the TTL
-	defer expiry.Stop()
+	defer time.AfterFunc(r.lease.watchDelay(), func() { r.m.background(r.watchLease) }).Stop()
 	var again <-chan time.Time
 	var toRelease <-chan struct{}
 	if r.manual {
@@ -40,30 +38,17 @@ func (r *Run) keepLease(ctx context.Context) {
 				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, closedBy(r.m.ctx)))
 			}
 		case <-r.lease.held.Done():
-		case <-r.lease.incarnation.held.Done():
-			r.lease.giveUp(context.Cause(r.lease.incarnation.held))
 		case <-toRelease:
 			r.release(context.Cause(ctx))
 		case <-storeTrace:
-			if !r.op.isStored.Load() {
+			if !r.op.isStored.Load() && r.renew(r.lease.ttl/4) != nil {
+				storeTrace = time.After(r.lease.ttl / 4)
 				wake(r.lease.check)
 			}
 		case <-again:
 			wake(r.lease.check)
-		case <-expiry.C:
-			if !watched {
-				watched = true
-				r.m.background(r.watchLease)
-				expiry.Reset(r.lease.ttl - r.lease.watchDelay())
-				continue
-			}
-			left := r.lease.ttl - r.lease.age()
-			if left <= 0 && r.lease.incarnation.reachable() > 0 { // the store was not away, but the process has stood still
-				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, errPaused))
-			}
-			expiry.Reset(max(left, r.lease.ttl/8))
 		case <-r.lease.check:
-			switch err := r.renew(r.lease.ttl / 4); {
+			switch err := r.checkLease(); {
 			case err == nil || r.ending.Load():
 			case errors.Is(err, ErrFenced): // the head does not name it
 				r.lease.giveUp(err)
@@ -87,17 +72,24 @@ func (r *Run) keepLease(ctx context.Context) {
 	}
 }
 
-// renew renews the lease by itself within a time, and so finds out whether it is
-// lost: then it returns ErrFenced, or ErrRolledBack.
+// checkLease returns ErrFenced, or ErrRolledBack, if the head shows that the lease
+// is lost.
+func (r *Run) checkLease() error {
+	ctx, cancel := context.WithTimeout(r.lease.held, r.lease.ttl/4)
+	defer cancel()
+	return r.ledger.CheckLease(ctx, r.lease.holder())
+}
+
+// renew renews the lease by itself within a time. If it is lost, it returns
+// ErrFenced, or ErrRolledBack.
 func (r *Run) renew(timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(r.lease.held, timeout)
 	defer cancel()
-	began := time.Now()
 	ctx, op := r.beginRenewal(ctx)
 	_, err := r.ledger.Renew(ctx, r.heartbeat())
 	op.end(err)
 	if err == nil {
-		r.lease.noteRenewed(began)
+		r.lease.renewals.Add(1)
 	}
 	return err
 }

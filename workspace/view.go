@@ -127,11 +127,11 @@ func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint6
 			return err
 		}
 		if h.Run != nil {
-			heartbeats, err := m.holder.heartbeats(ctx, h.Run)
+			states, err := m.holder.records.States(ctx, h.Run)
 			if err != nil {
 				return err
 			}
-			v.Run.Heartbeat += heartbeats
+			v.Run.Heartbeat += states[0].Heartbeats
 		}
 		return v.addEnded(ctx, l, h)
 	})

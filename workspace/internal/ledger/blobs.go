@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/store"
 )
@@ -26,11 +25,6 @@ type blobStore struct {
 	cache  *blobCache
 	// fresh has the blobs that a transition adds, which are not stored yet.
 	fresh map[string][]byte
-}
-
-// newBackoff returns the delays between the attempts of one operation.
-func newBackoff() backoff.Backoff {
-	return backoff.Backoff{Min: time.Millisecond, Max: 256 * time.Millisecond}
 }
 
 // maxUnknown is the number of attempts that may have an unknown outcome.

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 )
 
@@ -15,32 +15,14 @@ import (
 // only way to write a head. An error means that nothing was changed, unless it
 // is store.ErrUnknownOutcome.
 func (l *Ledger) commitHead(ctx context.Context, apply transitionFunc) (*Head, error) {
-	c := l.newCommit()
-	c.enter = l.enterInTurn
-	return c.perform(ctx, apply)
+	return l.newCommit().perform(ctx, apply)
 }
 
 // commitRun is commitHead for the writes on which a run depends. If such a write
 // fails, it is tried again until ctx ends, as long as Options.Retry wants that.
 func (l *Ledger) commitRun(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.enter, c.retry = l.enterInTurn, l.retry
-	return c.perform(ctx, apply)
-}
-
-// commitFirst is commitRun for a heartbeat, which must be in time: it is the
-// next, and does not wait long for an operation that is stuck.
-func (l *Ledger) commitFirst(ctx context.Context, apply transitionFunc) (*Head, error) {
-	c := l.newCommit()
-	c.enter, c.retry = l.enterFirst, l.retry
-	return c.perform(ctx, apply)
-}
-
-// commitAnew is commitRun for a write on which no run depends yet. An error that
-// cannot pass is final, and not only when the lease of a run is over.
-func (l *Ledger) commitAnew(ctx context.Context, apply transitionFunc) (*Head, error) {
-	c := l.newCommit()
-	c.enter, c.retry, c.anew = l.enterInTurn, l.retry, true
+	c.retry.again = l.retry
 	return c.perform(ctx, apply)
 }
 
@@ -51,97 +33,39 @@ func (l *Ledger) enterInTurn(ctx context.Context) (leave func(), err error) {
 	return l.leave, l.turns.Enter(ctx)
 }
 
-func (l *Ledger) enterFirst(ctx context.Context) (leave func(), err error) {
-	if l.turns == nil {
-		return l.leave, nil
-	}
-	soon, cancel := context.WithTimeout(ctx, l.ttl/8)
-	defer cancel()
-	if l.turns.EnterFirst(soon) != nil {
-		return func() {}, nil // out of turn
-	}
-	return l.leave, nil
-}
-
 func (l *Ledger) newCommit() *commit {
-	return &commit{
-		Ledger: l, began: l.now(), op: randomText(opIDLen), delay: newBackoff(), patience: l.patience, remember: true,
-	}
+	r := NewRetry(nil, l.failed, l.patience)
+	r.pause = l.pause
+	return &commit{Ledger: l, began: l.now(), op: randomText(opIDLen), retry: r, remember: true, enter: l.enterInTurn}
 }
 
-func (c *commit) perform(ctx context.Context, apply transitionFunc) (*Head, error) {
-	h, err := c.persist(ctx, apply)
+func (c *commit) perform(ctx context.Context, apply transitionFunc) (h *Head, err error) {
+	err = c.retry.Do(ctx, func(ctx context.Context) (err error) {
+		h, err = c.try(ctx, apply) // between two of them, others have their turns
+		return err
+	})
+	err = c.inDoubt(err)
 	c.done(ctx, Effort{c.bytes, c.attempts, c.conflicts, errors.Is(err, store.ErrUnknownOutcome)})
 	return h, err
 }
 
-// persist tries the operation until it succeeds, or fails with an error that is
-// final.
-func (c *commit) persist(ctx context.Context, apply transitionFunc) (*Head, error) {
-	for {
-		h, err := c.try(ctx, apply)
-		if err == nil {
-			return h, nil
-		}
-		if !c.retries(err) {
-			return nil, c.inDoubt(err)
-		}
-		c.failed(ctx, err)
-		if cause := c.wait(ctx); cause != nil { // not in turn: others may succeed
-			if !errors.Is(err, cause) {
-				err = fmt.Errorf("%w: %w", cause, err)
-			}
-			return nil, c.inDoubt(err)
-		}
+// try makes attempts, in turn, until one succeeds or fails. A call of the store
+// that hangs does not keep others waiting.
+func (c *commit) try(ctx context.Context, apply transitionFunc) (h *Head, err error) {
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// retries reports whether the operation is tried again although it has failed.
-func (c *commit) retries(err error) bool {
-	return c.retry != nil && !errors.Is(err, errNoChange) && !errors.As(err, new(*uncheckedError)) &&
-		!errors.As(err, new(*ProgramError)) && !(c.anew && errors.Is(err, store.ErrRefused)) && c.retry(err)
-}
-
-// try makes attempts, in turn, until one succeeds or fails.
-func (c *commit) try(ctx context.Context, apply transitionFunc) (*Head, error) {
-	if c.enter != nil {
-		leave, err := c.enter(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if c.patience > 0 { // a call of the store that hangs does not keep others waiting
-			stuck := time.AfterFunc(c.patience, leave)
-			defer func() {
-				if stuck.Stop() {
-					leave()
-				}
-			}()
-		} else {
-			defer leave()
-		}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	if c.retry.patience > 0 {
+		defer time.AfterFunc(c.retry.patience, leave).Stop()
 	}
-	for {
-		if h, err := c.attemptInTime(ctx, apply); h != nil || err != nil {
-			return h, err
-		}
-	}
-}
-
-// errSlow ends an attempt of an operation that is tried again.
-var errSlow = errors.New("the store has not answered in time")
-
-// attemptInTime is attempt for as long as the operation has patience, if it is
-// tried again. Each attempt that took too long doubles it, so that a slow store
-// is no failure.
-func (c *commit) attemptInTime(ctx context.Context, apply transitionFunc) (*Head, error) {
-	if c.retry == nil || c.patience <= 0 {
-		return c.attempt(ctx, apply)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, errSlow)
-	defer cancel()
-	h, err := c.attempt(ctx, apply)
-	if h == nil && context.Cause(ctx) == errSlow {
-		c.patience *= 2
+	for h == nil && err == nil {
+		err = c.retry.InTime(ctx, func(ctx context.Context) (err error) {
+			h, err = c.attempt(ctx, apply)
+			return err
+		})
 	}
 	return h, err
 }
@@ -152,7 +76,6 @@ type commit struct {
 	began   time.Time
 	op      string // its id, by which an attempt finds out that an earlier one took effect
 	missing missingBlobs
-	delay   backoff.Backoff
 	// accept says that the head is accepted although a newer one was seen.
 	accept bool
 	// replace says that a head that cannot be read is replaced, by a successor of
@@ -163,22 +86,17 @@ type commit struct {
 	// remember says that the next attempt may replace the head that the ledger
 	// remembers, without reading it.
 	remember bool
-	retry    func(error) bool // nil if the first error is final
-	// anew says that store.ErrRefused is final too.
-	anew bool
+	retry    *Retry
 	// with makes writes of the program's own in the transaction of the
 	// operation; nil if there are none. The store is a store.Transactor.
 	with func(*sql.Tx) error
-	// enter waits for the turn of the operation, until leave is called; nil if
-	// it does not wait.
+	// enter waits for the turn of the operation, until leave is called.
 	enter func(ctx context.Context) (leave func(), err error)
 	// other is the operation on the user part that takes effect together with this
 	// one; nil if there is none. It has the same id.
 	other      *commit
 	otherApply transitionFunc
 	touches    bool // the head of the user part is replaced even if nothing changes
-	// patience is the time for one attempt; 0 if it has no limit.
-	patience time.Duration
 
 	bytes     int // written so far
 	inFlight  int // bytes of the last attempt
@@ -235,13 +153,13 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 		if other != nil {
 			c.other.openSeqs = append(c.other.openSeqs, other.baseSeq)
 		}
-		if c.unknown++; c.unknown == maxUnknown && c.retry == nil {
+		if c.unknown++; c.unknown == maxUnknown && c.retry.again == nil {
 			return nil, err
 		}
 	default:
 		return nil, err
 	}
-	return nil, c.wait(ctx)
+	return nil, c.retry.wait(ctx)
 }
 
 // prepare reads the head and returns the transition that apply makes of it. It
@@ -274,13 +192,13 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 			return nil, nil, nil
 		}
 		if c.missing.retry(err, h) {
-			return nil, nil, c.wait(ctx)
+			return nil, nil, c.retry.wait(ctx)
 		}
 		return nil, nil, err
 	}
 	c.missing = missingBlobs{}                                    // all of them were there
 	if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept { // another goroutine has seen a newer head
-		return nil, nil, c.wait(ctx)
+		return nil, nil, c.retry.wait(ctx)
 	} else if c.accept { // its successors must be newer than all heads that were seen
 		c.seen.overtake(t.Head)
 	}
@@ -344,13 +262,11 @@ func (c *commit) closeAttempts(h *Head) error {
 // inDoubt returns err, as store.ErrUnknownOutcome if an attempt may still take
 // effect.
 func (c *commit) inDoubt(err error) error {
-	if len(c.openSeqs) == 0 || errors.Is(err, store.ErrUnknownOutcome) {
+	if err == nil || len(c.openSeqs) == 0 || errors.Is(err, store.ErrUnknownOutcome) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 }
-
-func (c *commit) wait(ctx context.Context) error { return c.pause(ctx, c.delay.Delay()) }
 
 // replaceHeads writes the heads of transitions, and writes and deletes blobs with
 // them, all or none.
@@ -393,12 +309,6 @@ func (l *Ledger) appendWrites(writes []store.Write, t *transition) []store.Write
 	}
 	return l.appendBusy(writes, t.listed, t.Head.listed(), !t.replace)
 }
-
-// ProgramError has the error of a function of the program. It does not wrap it,
-// because its text and kind mean nothing to the ledger.
-type ProgramError struct{ Err error }
-
-func (e *ProgramError) Error() string { return "workspace: the program has given the transaction up" }
 
 func (c *commit) writeBatch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	if c.with == nil {
@@ -479,7 +389,7 @@ func (c *commit) prepareOther(ctx context.Context) (t *transition, again bool, e
 	case err != nil:
 		return nil, false, fmt.Errorf("what the threads of the user share: %w", err)
 	case written != nil: // the head of the thread was read before
-		return nil, true, c.wait(ctx)
+		return nil, true, c.retry.wait(ctx)
 	}
 	return t, t == nil, nil
 }

@@ -17,7 +17,7 @@ func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(e
 // no blob that exists now, and they are deleted with it.
 func (l *Ledger) commitDamaged(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.enter, c.accept, c.replace, c.newSubstitute = l.enterInTurn, true, true, l.newSubstitute
+	c.accept, c.replace, c.newSubstitute = true, true, l.newSubstitute
 	return c.perform(ctx, apply)
 }
 

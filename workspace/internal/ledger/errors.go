@@ -29,3 +29,9 @@ var (
 func corrupt(key, problem string) error {
 	return fmt.Errorf("%w: %s: %s", ErrCorrupt, key, problem)
 }
+
+// ProgramError has the error of a function of the program. It does not wrap it,
+// because its text and kind mean nothing to the ledger.
+type ProgramError struct{ Err error }
+
+func (e *ProgramError) Error() string { return "workspace: the program has given the transaction up" }

@@ -25,6 +25,7 @@ type process struct {
 
 	holders     *Holders
 	incarnation *Incarnation // nil if there is none
+	abandoned   []string     // its leases that are not held
 	holder      string       // its name, or ""
 	recording   bool         // an actor writes the record
 	turns       *turns       // nil if it has none

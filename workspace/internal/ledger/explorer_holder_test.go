@@ -59,7 +59,7 @@ func (a *actor) beat() {
 	}
 	p.recording = true
 	defer func() { p.recording = false }()
-	err := p.incarnation.Renew(context.Background())
+	err := p.incarnation.Renew(context.Background(), p.abandoned)
 	a.x.logf("%v: heartbeat: %v", a, err)
 	switch {
 	case err == nil:
@@ -85,7 +85,7 @@ func (a *actor) loseRuns() {
 			b.run = nil
 		}
 	}
-	a.process.incarnation = nil
+	a.process.incarnation, a.process.abandoned = nil, nil
 }
 
 // retire gives the incarnation up, as Manager.Close does.
@@ -103,8 +103,8 @@ func (a *actor) retire() {
 
 // abandon says that a lease is not held, although a head may say so.
 func (a *actor) abandon(lease string) {
-	if i := a.process.incarnation; i != nil && lease != "" {
-		i.Abandon(lease)
+	if p := a.process; p.incarnation != nil && lease != "" {
+		p.abandoned = append(p.abandoned, lease)
 	}
 }
 

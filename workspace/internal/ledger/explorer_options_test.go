@@ -84,19 +84,6 @@ func (t *turns) Enter(ctx context.Context) error {
 	return nil
 }
 
-// EnterFirst gives up soon: the deadline of its context is in real time.
-func (t *turns) EnterFirst(context.Context) error {
-	for range 1 + t.x.rng.IntN(3) {
-		if t.holder == nil {
-			t.holder = t.x.running
-			return nil
-		}
-		t.x.running.point()
-	}
-	t.x.count["outOfTurn"]++
-	return errStopped
-}
-
 func (t *turns) Leave() {
 	if t.holder != t.x.running {
 		t.x.violated("%v leaves the turn of %v", t.x.running, t.holder)
@@ -104,10 +91,10 @@ func (t *turns) Leave() {
 	t.holder = nil
 }
 
-// checkTurn checks that a call that writes the head has its turn. Heartbeats may
-// be out of turn, and the rare calls of operators are.
+// checkTurn checks that a call that writes the head has its turn. Only Expire,
+// which deletes the head, has none.
 func (a *actor) checkTurn(c *call) {
-	if t := a.process.turns; t != nil && t.holder != a && !slices.Contains([]string{"renew", "accept", "expire"}, c.kind) {
+	if t := a.process.turns; t != nil && t.holder != a && c.kind != "expire" {
 		a.x.violated("%v writes out of turn", a)
 	}
 }

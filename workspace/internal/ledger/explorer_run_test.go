@@ -91,7 +91,7 @@ var happenings = []string{
 	"steps", "writes", "views", "crashes", "takeovers", "rollbacks", "resets", "compactions", "dead", "conflicts", "unknown", "unsure",
 	"duplicates", "stale", "landed", "failovers", "rolledBack",
 	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact",
-	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited", "outOfTurn",
+	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited",
 	"vacated", "beat", "replaced", "evidence", "silence",
 	"copies", "import", "fates", "expired", "loaded", "pasts", "purges", "looks",
 }

@@ -602,8 +602,6 @@ func (t *familyTurns) Enter(ctx context.Context) error {
 	return nil
 }
 
-func (t *familyTurns) EnterFirst(ctx context.Context) error { return t.Enter(ctx) }
-
 func (t *familyTurns) Leave() {
 	if t.holder != t.x.running {
 		t.x.violated("%s leaves a turn that it does not have", t.x.running.name)

@@ -12,10 +12,19 @@ import (
 
 // The methods in this file are what the holder of a run does with it.
 
-// Renew renews the lease of one run, for a holder that has just got it or that
-// is not sure of it.
+// CheckLease returns ErrFenced if the head shows that the holder has lost the
+// lease of the run.
+func (l *Ledger) CheckLease(ctx context.Context, by Holder) error {
+	h, err := l.ReadHead(ctx)
+	if err != nil {
+		return err
+	}
+	return l.checkLease(ctx, h, by)
+}
+
+// Renew renews the lease of one run, and stores the trace of its holder.
 func (l *Ledger) Renew(ctx context.Context, by Holder) (*Head, error) {
-	return l.commitFirst(ctx, func(t *transition) error {
+	return l.commitRun(ctx, func(t *transition) error {
 		if err := t.checkLease(by); err != nil {
 			return err
 		}
@@ -31,7 +40,7 @@ func (l *Ledger) Renew(ctx context.Context, by Holder) (*Head, error) {
 func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql.Tx) error) (Position, error) {
 	var to Position
 	commit := l.newCommit()
-	commit.enter, commit.retry, commit.with = l.enterInTurn, l.retry, with
+	commit.retry.again, commit.with = l.retry, with
 	_, err := commit.perform(ctx, func(t *transition) error {
 		if err := t.checkHolder(by); err != nil {
 			return err

@@ -75,7 +75,8 @@ func holderKey(id string) string {
 	return holderPrefix + EncodeUser(name)
 }
 
-// Incarnation is the record of this process. It is for one goroutine.
+// Incarnation is the record of this process. Its methods but ID are for one
+// goroutine.
 type Incarnation struct {
 	holders  *Holders
 	key      string
@@ -101,13 +102,6 @@ func (i *Incarnation) ID() string { return i.record.Holder }
 // Heartbeats returns the number of times that the record was to be written.
 func (i *Incarnation) Heartbeats() uint64 { return i.record.Heartbeats }
 
-// Abandon notes that a lease is no longer held. The next write says so.
-func (i *Incarnation) Abandon(leaseID string) {
-	if !slices.Contains(i.record.Abandoned, leaseID) {
-		i.record.Abandoned = append(i.record.Abandoned, leaseID)
-	}
-}
-
 var (
 	// ErrIncarnationEnded is returned for an incarnation whose record was
 	// replaced or deleted.
@@ -130,21 +124,22 @@ func (i *Incarnation) Begin(ctx context.Context) error {
 		if waitErr := i.holders.pause(ctx, delay.Delay()); waitErr != nil {
 			return err
 		}
-		e, found, err := i.read(ctx)
-		switch {
-		case err != nil:
+		e, err := i.read(ctx)
+		if err != nil {
 			return err
-		case found:
+		}
+		cond = store.IfAbsent
+		if e.Revision != "" {
 			cond = store.IfRevision(e.Revision)
-		default:
-			cond = store.IfAbsent
 		}
 	}
 }
 
-// Renew writes the record again: it is the heartbeat of the holder. It returns
-// ErrIncarnationEnded if the record is that of another incarnation, or gone.
-func (i *Incarnation) Renew(ctx context.Context) error {
+// Renew writes the record again, with the leases that were abandoned: it is the
+// heartbeat of the holder. It returns ErrIncarnationEnded if the record is that of
+// another incarnation, or gone.
+func (i *Incarnation) Renew(ctx context.Context, abandoned []string) error {
+	i.record.Abandoned = abandoned
 	delay := newBackoff()
 	for {
 		err := i.put(ctx, store.IfRevision(i.revision))
@@ -154,11 +149,11 @@ func (i *Incarnation) Renew(ctx context.Context) error {
 		if waitErr := i.holders.pause(ctx, delay.Delay()); waitErr != nil {
 			return err
 		}
-		e, found, err := i.read(ctx)
+		e, err := i.read(ctx)
 		switch {
 		case err != nil:
 			return err
-		case !found:
+		case e.Revision == "":
 			return fmt.Errorf("%w: %s was deleted", ErrIncarnationEnded, i.key)
 		}
 		switch r, err := i.holders.decode(e); {
@@ -184,19 +179,20 @@ func (i *Incarnation) put(ctx context.Context, cond store.Condition) error {
 	return err
 }
 
-func (i *Incarnation) read(ctx context.Context) (e store.Entry, found bool, err error) {
-	e, err = store.Get(ctx, i.holders.db, i.key)
-	if errors.Is(err, store.ErrNotFound) {
-		return e, false, nil
+// read returns the record. Its revision is "" if there is none.
+func (i *Incarnation) read(ctx context.Context) (store.Entry, error) {
+	entries, err := i.holders.db.Get(ctx, i.key)
+	if err != nil {
+		return store.Entry{}, err
 	}
-	return e, err == nil, err
+	return entries[0], nil
 }
 
 // Withdraw deletes the record, unless it is that of another incarnation.
 func (i *Incarnation) Withdraw(ctx context.Context) error {
 	for {
-		e, found, err := i.read(ctx)
-		if err != nil || !found {
+		e, err := i.read(ctx)
+		if err != nil || e.Revision == "" {
 			return err
 		}
 		if r, err := i.holders.decode(e); err != nil || r.Holder != i.record.Holder {
@@ -225,7 +221,8 @@ func (s *Holders) decode(e store.Entry) (holderRecord, error) {
 // stays the same, the holder has made no heartbeat for the run.
 type HolderState struct {
 	// Ended says that the incarnation that holds the run has ended.
-	Ended bool
+	Ended      bool
+	Heartbeats uint64 // 0 if the record cannot be decoded
 
 	revision store.Revision // "" if there is no heartbeat for the run
 }
@@ -274,26 +271,7 @@ func (s *Holders) stateOf(r *Run, e store.Entry) HolderState {
 	case slices.Contains(record.Abandoned, r.LeaseID):
 		return HolderState{}
 	}
-	return HolderState{revision: e.Revision}
-}
-
-// Heartbeats returns the number of heartbeats of the holder of a run, 0 if there
-// is none any more or if its record cannot be decoded.
-func (s *Holders) Heartbeats(ctx context.Context, r *Run) (uint64, error) {
-	if r.Holder == "" {
-		return 0, nil
-	}
-	e, err := store.Get(ctx, s.db, holderKey(r.Holder))
-	if errors.Is(err, store.ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	if record, err := s.decode(e); err == nil && record.Holder == r.Holder {
-		return record.Heartbeats, nil
-	}
-	return 0, nil
+	return HolderState{Heartbeats: record.Heartbeats, revision: e.Revision}
 }
 
 // End ends the incarnation that holds a run, unless its state is no longer the

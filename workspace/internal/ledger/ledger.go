@@ -101,8 +101,6 @@ type Options struct {
 // process do not collide with each other.
 type Turns interface {
 	Enter(ctx context.Context) error
-	// EnterFirst is Enter before all that wait.
-	EnterFirst(ctx context.Context) error
 	Leave()
 }
 
@@ -126,6 +124,9 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	if opts.DeadLetters == 0 {
 		opts.DeadLetters = maxDeadLetters
 	}
+	if again := opts.Retry; again != nil {
+		opts.Retry = func(err error) bool { return !isOutcome(err) && again(err) }
+	}
 	leave := func() {}
 	if opts.Turns != nil {
 		leave = opts.Turns.Leave
@@ -140,6 +141,12 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 		userPart:       opts.UserPart,
 		maxDeadLetters: opts.DeadLetters,
 	}
+}
+
+// isOutcome reports whether an error of a transition is what the operation is to
+// return, and none of the store.
+func isOutcome(err error) bool {
+	return errors.Is(err, errNoChange) || errors.As(err, new(*uncheckedError)) || errors.As(err, new(*ProgramError))
 }
 
 // Key returns the key of the head in the store.

@@ -83,7 +83,7 @@ var mutants = []mutant{
 		{"ending.go", "	if t.Ended == \"\" && t.Endings == \"\" {", "	if t.Ended == \"\" || t.Endings != \"\" {"},
 	}},
 	{name: "a commit does not check the lease", edits: []textEdit{
-		{"transition.go", "if t.Run != nil && by.LeaseID != \"\" && t.Run.LeaseID == by.LeaseID {", "if t.Run != nil {"},
+		{"transition.go", "if h.Run != nil && by.LeaseID != \"\" && h.Run.LeaseID == by.LeaseID {", "if h.Run != nil {"},
 	}},
 	{name: "an unknown outcome is a failure", edits: []textEdit{
 		{"commit.go", "c.openSeqs = append(c.openSeqs, t.baseSeq)", "return nil, errNoChange"},
@@ -144,7 +144,7 @@ var mutants = []mutant{
 		l.contents.tokens[t.Run.LeaseID] = t.Run.Token
 	}
 `},
-		{"transition.go", "t.Run.LeaseID == by.LeaseID {", "(t.Run.LeaseID == by.LeaseID || t.Run.Token == t.reader.contents.tokens[by.LeaseID]) {"},
+		{"transition.go", "h.Run.LeaseID == by.LeaseID {", "(h.Run.LeaseID == by.LeaseID || h.Run.Token == r.contents.tokens[by.LeaseID]) {"},
 	}},
 	{name: "a rollback goes back too far", edits: []textEdit{
 		{"transition.go", "base, err := t.reader.Content(t.ctx, t.Head, t.Run.Base)", "base, err := t.reader.Content(t.ctx, t.Head, t.start())"},
@@ -285,7 +285,7 @@ var mutants = []mutant{
 		{"incarnation.go", "		case r.Holder != i.record.Holder:\n			return ErrReplaced", "		case r.Holder == \"\":\n			return ErrReplaced"},
 	}},
 	{name: "a heartbeat writes a record again that was deleted", edits: []textEdit{
-		{"incarnation.go", "		case !found:\n			return fmt.Errorf(\"%w: %s was deleted\", ErrIncarnationEnded, i.key)", "		case !found:\n			return i.Begin(ctx)"},
+		{"incarnation.go", "		case e.Revision == \"\":\n			return fmt.Errorf(\"%w: %s was deleted\", ErrIncarnationEnded, i.key)", "		case e.Revision == \"\":\n			return i.Begin(ctx)"},
 	}},
 	{name: "an incarnation is used whose beginning is in doubt", edits: []textEdit{
 		{"incarnation.go", "		err := i.put(ctx, cond)\n		if !errors.Is(err, store.ErrConflict) {", "		err := i.put(ctx, cond)\n		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrUnknownOutcome) {"},

@@ -46,7 +46,7 @@ func (l *Ledger) commitShared(
 	ctx context.Context, shared *SharedChange, retry func(error) bool, apply transitionFunc,
 ) (*Head, error) {
 	c := l.newCommit()
-	c.enter, c.retry = l.enterInTurn, retry
+	c.retry.again = retry
 	if shared != nil {
 		c.pairWith(shared.Part, shared.apply)
 		c.enter = func(ctx context.Context) (leave func(), err error) { // a thread first, then the user part

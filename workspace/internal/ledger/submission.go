@@ -167,12 +167,16 @@ func (t *transition) stopRun(busy Busy, now time.Time) error {
 	return t.endRun(kind, ending, effects, "", now)
 }
 
-// commitFitting is commitAnew for a transition that calls checkFits. It returns
-// the error of Options.Fits if the content does not fit.
+// commitFitting is commitRun for a transition that calls checkFits, before a run
+// depends on it. It returns the error of Options.Fits if the content does not fit.
 func (l *Ledger) commitFitting(ctx context.Context, apply transitionFunc) (*Head, error) {
 	var checked *Position
 	for {
-		h, err := l.commitAnew(ctx, func(t *transition) error {
+		c := l.newCommit()
+		if l.retry != nil { // no run depends on it yet
+			c.retry.again = func(err error) bool { return !errors.Is(err, store.ErrRefused) && l.retry(err) }
+		}
+		h, err := c.perform(ctx, func(t *transition) error {
 			t.reader.checked = checked
 			return apply(t)
 		})

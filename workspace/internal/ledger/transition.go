@@ -141,13 +141,17 @@ type Holder struct {
 // checkLease returns ErrFenced unless the holder has the lease of the run. A
 // holder is fenced by the random id of its lease, not by a clock.
 func (t *transition) checkLease(by Holder) error {
-	if t.Run != nil && by.LeaseID != "" && t.Run.LeaseID == by.LeaseID {
+	return t.reader.checkLease(t.ctx, t.Head, by)
+}
+
+func (r contentReader) checkLease(ctx context.Context, h *Head, by Holder) error {
+	if h.Run != nil && by.LeaseID != "" && h.Run.LeaseID == by.LeaseID {
 		return nil
 	}
-	if !t.Exists() {
+	if !h.Exists() {
 		return FencedBy(EndingReset)
 	}
-	o, _ := t.reader.findOutcome(t.ctx, t.Head, by.MessageID)
+	o, _ := r.findOutcome(ctx, h, by.MessageID)
 	return FencedBy(o.Ending)
 }
 
