@@ -13,7 +13,7 @@ import (
 )
 
 // Options configures a Manager. All Managers of one workspace, in all
-// processes, should have the same Options.
+// processes, should have the same Options, except Holder.
 type Options struct {
 	// Schema is the schema of the State (default: any name is accepted).
 	Schema *state.Schema

@@ -3,8 +3,8 @@
 //
 // New takes a pool of connections that the program has opened, with any driver
 // of package database/sql. This package imports none. The packages
-// postgresstore and mysqlstore below it open a pool for a URL, and package sqlitestore, which is a
-// separate module, opens a file:
+// postgresstore and mysqlstore below it open a pool for a URL, and package
+// sqlitestore, which is a separate module, opens a file:
 //
 //	s, err := postgresstore.Open(ctx, "postgres://user@host/database", nil)
 //	s, err := mysqlstore.Open(ctx, "mysql://user@host/database", nil)
