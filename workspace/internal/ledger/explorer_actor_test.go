@@ -20,6 +20,7 @@ type process struct {
 	dead    bool
 	rate    float64            // of its clock
 	seen    mark               // the newest head that it has read
+	gone    mark               // a deletion after which it has found no head, which may be stale: see sees
 	strict  bool               // it cannot use content with the field alien
 	checked *document.Document // the content whose document was checked last
 
@@ -31,16 +32,24 @@ type process struct {
 	turns       *turns       // nil if it has none
 }
 
-// sees notes that a process was shown a head.
+// sees notes that a process was shown a head. If it finds none after a deletion,
+// the deletion has expired, or the read is stale: then blobs may show that, and
+// what was deleted is not seen again.
 func (p *process) sees(e revised) {
 	if e.mark.isBehind(p.seen) {
 		return
 	}
 	if e.mark == absent {
+		if p.seen.deleted {
+			p.gone = p.seen
+		}
 		p.seen = mark{epoch: p.seen.epoch}
 		return
 	}
 	p.seen = e.mark
+	if !e.mark.isBehind(p.gone) {
+		p.gone = mark{}
+	}
 }
 
 // actor performs operations one by one in a process, as a coroutine.
@@ -93,7 +102,8 @@ func (r *held) messageID() string {
 // isBehind reports whether the head that the actor has read does not follow what
 // its process had seen. It may follow a deletion that the process has seen since.
 func (a *actor) isBehind() bool {
-	return a.read.isBehind(a.before) && a.read.isBehind(a.process.seen)
+	p := a.process
+	return a.read.isBehind(a.before) && a.read.isBehind(p.seen) && (!p.gone.deleted || a.read.isBehind(p.gone))
 }
 
 type crashed struct{}
