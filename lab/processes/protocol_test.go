@@ -98,16 +98,12 @@ func say(r reply) {
 }
 
 // process is a worker as its parent sees it.
-type process = worker.Client[request, reply]
+type process = worker.Process[request, reply]
 
 // start starts a worker, which is killed when ctx ends. The events of the worker
 // go to hear, one at a time.
 func start(ctx context.Context, t task, hear func(*process, reply)) (*process, error) {
-	p, err := worker.Start(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	return worker.NewClient(p, hear), nil
+	return worker.Start(ctx, t, hear)
 }
 
 // fateOf returns the outcome that an error stands for. It is failed for an error

@@ -25,14 +25,24 @@ type recorder struct {
 
 func newRecorder(prefix string) *recorder { return &recorder{prefix: prefix, began: time.Now()} }
 
-func (r *recorder) now() int64               { return r.timeOf(time.Now()) }
-func (r *recorder) timeOf(t time.Time) int64 { return int64(t.Sub(r.began)) }
-func (r *recorder) key(i int) string         { return r.prefix + strconv.Itoa(i) }
+func (r *recorder) now() int64       { return int64(time.Since(r.began)) }
+func (r *recorder) key(i int) string { return r.prefix + strconv.Itoa(i) }
 
-func (r *recorder) record(client int, o operation, call int64, result operationResult, end int64) {
+// perform executes an operation of a client and records it.
+func (r *recorder) perform(client int, o operation, execute func(operation) (operationResult, error)) (operationResult, error) {
+	call := r.now()
+	result, err := execute(o)
+	end := r.now()
+	if err == nil && result.Outcome == failed {
+		err = fmt.Errorf("%s: %s", o.Op, result.Problem)
+	}
+	if err != nil {
+		return result, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.addOperation(client, o, call, result, end)
+	return result, nil
 }
 
 // client performs random operations.
@@ -47,22 +57,15 @@ func newClient(r *recorder, number int, seed uint64) *client {
 	return &client{recorder: r, number: number, random: rand.New(rand.NewPCG(seed, uint64(number)))}
 }
 
-// run performs as many operations as turns says. perform returns the result of
-// an operation and the time at which the result was known.
-func (c *client) run(turns int, perform func(turn int, o operation) (operationResult, int64, error)) error {
+// run performs as many operations as turns says.
+func (c *client) run(turns int, execute func(o operation) (operationResult, error)) error {
 	for turn := range turns {
 		i := c.random.IntN(clientKeys)
-		o := c.choose(i, turn)
-		call := c.recorder.now()
-		result, end, err := perform(turn, o)
+		result, err := c.recorder.perform(c.number, c.choose(i, turn), execute)
 		if err != nil {
 			return err
 		}
-		if result.Outcome == failed {
-			return fmt.Errorf("%s: %s", o.Op, result.Problem)
-		}
 		c.learn(i, result)
-		c.recorder.record(c.number, o, call, result, end)
 	}
 	return nil
 }

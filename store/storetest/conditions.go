@@ -16,32 +16,21 @@ var foreignRevisions = []store.Revision{
 }
 
 var conditionTests = []storeTest{
-	{"AlwaysWritesAndOverwrites", func(f *fixture) {
-		f.requireEntry("key", "first", f.put("key", "first", store.Always))
-		f.requireEntry("key", "second", f.put("key", "second", store.Always))
-	}},
-	{"IfAbsentCreates", func(f *fixture) {
-		f.requireEntry("key", "first", f.put("key", "first", store.IfAbsent))
-	}},
-	{"IfAbsentAfterDelete", func(f *fixture) {
-		f.put("key", "first", store.IfAbsent)
-		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
-		f.requireEntry("key", "second", f.put("key", "second", store.IfAbsent))
-	}},
-	{"IfRevisionOverwrites", func(f *fixture) {
-		revision := f.put("key", "0", store.IfAbsent)
-		for _, value := range []string{"1", "2", "2", ""} {
-			revision = f.put("key", value, store.IfRevision(revision))
-			f.requireEntry("key", value, revision)
-		}
-	}},
-	{"Delete", func(f *fixture) {
-		f.put("key", "value", store.Always)
+	{"Hold", func(f *fixture) {
 		other := f.put("key 2", "value", store.Always)
-		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
-		f.requireMissing("key")
+		for range 2 {
+			f.requireEntry("key", "created", f.put("key", "created", store.IfAbsent))
+			revision := f.put("key", "overwritten", store.Always)
+			f.requireEntry("key", "overwritten", revision)
+			revision = f.put("key", "overwritten", store.IfRevision(revision))
+			f.requireEntry("key", "overwritten", revision)
+			require.NoError(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)))
+			f.requireMissing("key")
+			f.put("key", "created", store.Always)
+			require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
+			f.requireMissing("key")
+		}
 		f.requireEntry("key 2", "value", other)
-		f.requireEntry("key", "again", f.put("key", "again", store.IfAbsent))
 	}},
 	{"DeleteMissing", func(f *fixture) {
 		f.put("gone", "value", store.Always)
@@ -50,17 +39,39 @@ var conditionTests = []storeTest{
 			f.requireMissing(key)
 		}
 	}},
-	{"DeleteIfRevision", func(f *fixture) {
-		revision := f.put("key", "value", store.Always)
-		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)))
-		f.requireMissing("key")
+}
+
+// revisionTests rely on fixture.put, which requires that each revision is new.
+var revisionTests = []storeTest{
+	{"ChangeWithEachWrite", func(f *fixture) {
+		for range 20 {
+			f.requireEntry("key", "the same value", f.put("key", "the same value", store.Always))
+		}
+	}},
+	{"NotReusedAfterDelete", func(f *fixture) {
+		for i := range 30 {
+			revision := f.put("key", "value", store.IfAbsent)
+			if i%2 == 0 {
+				revision = f.put("key", "value", store.IfRevision(revision))
+			}
+			if i%3 == 0 { // what is left of revisions is in the data set
+				require.NoError(f, f.s.Close())
+				f.s = f.open()
+			}
+			require.NoError(f, store.Delete(f.ctx, f.s, "key", store.IfRevision(revision)))
+		}
+	}},
+	{"NotSharedByKeys", func(f *fixture) {
+		for _, key := range numbered("key ", 30) {
+			f.put(key, "value", store.IfAbsent)
+		}
 	}},
 }
 
 // refusalData is what is there when a store has to refuse a write: the entries
 // key and other, and no more the entry gone.
 type refusalData struct {
-	stale, former, current store.Revision // of key: each has written the same value
+	stale, former, current store.Revision // of key, which was deleted after the first: each has written the same value
 	other, gone            store.Revision
 }
 
@@ -111,7 +122,8 @@ func refusalTests() (tests []storeTest) {
 		tests = append(tests, storeTest{row.name, func(f *fixture) {
 			d := refusalData{}
 			d.stale = f.put("key", "value", store.Always)
-			d.former = f.put("key", "value", store.IfRevision(d.stale))
+			require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
+			d.former = f.put("key", "value", store.IfAbsent)
 			d.current = f.put("key", "value", store.Always)
 			d.other = f.put("other", "value", store.Always)
 			d.gone = f.put("gone", "value", store.IfAbsent)

@@ -2,10 +2,14 @@ package storetest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/agentstate/state/store"
 	"github.com/stretchr/testify/require"
@@ -17,7 +21,8 @@ type storeTest struct {
 	run  func(f *fixture)
 }
 
-// fixture is the data set of a test. It is empty when the test begins.
+// fixture is the data set of a test. It is empty when the test begins. A call
+// that hangs ends with the -timeout of go test, which names the test.
 type fixture struct {
 	*testing.T
 	ctx  context.Context
@@ -38,13 +43,13 @@ func newFixture(t *testing.T, open func() store.Store) *fixture {
 	return f
 }
 
-// subtest runs a part of a test on the same data.
-func (f *fixture) subtest(name string, run func(f *fixture)) {
-	f.Run(name, func(t *testing.T) {
-		part := *f
-		part.T = t
-		run(&part)
-	})
+// openHandles opens n handles.
+func (f *fixture) openHandles(n int) []store.Store {
+	handles := make([]store.Store, n)
+	for i := range handles {
+		handles[i] = f.open()
+	}
+	return handles
 }
 
 // put writes a value and requires that this succeeds and returns a new
@@ -55,6 +60,19 @@ func (f *fixture) put(key, value string, cond store.Condition) store.Revision {
 	require.NoError(f, err)
 	f.requireNew(revision)
 	return revision
+}
+
+// putKeys writes keys. The value of each key is the key.
+func (f *fixture) putKeys(keys []string) {
+	f.Helper()
+	for part := range slices.Chunk(keys, 100) {
+		var writes []store.Write
+		for _, key := range part {
+			writes = append(writes, store.Write{Key: key, Value: []byte(key), Cond: store.IfAbsent})
+		}
+		_, err := f.s.Batch(f.ctx, writes)
+		require.NoError(f, err)
+	}
 }
 
 // requireNew requires that no earlier write has a revision.
@@ -68,35 +86,37 @@ func (f *fixture) requireNew(revision store.Revision) {
 // requireEntry requires that Get and List return an entry.
 func (f *fixture) requireEntry(key, value string, revision store.Revision) {
 	f.Helper()
-	want := store.Entry{Key: key, Value: []byte(value), Revision: revision}
-	entry, err := store.Get(f.ctx, f.s, key)
-	require.NoError(f, err)
-	require.Equal(f, printable(want), printable(entry), "Get")
+	want := printable(store.Entry{Key: key, Value: []byte(value), Revision: revision})
+	require.Equal(f, want, f.getAll(key)[0], "Get")
 	entries := f.listAll(key, "")
 	require.NotEmpty(f, entries, "List does not yield %q", key)
-	require.Equal(f, printable(want), printable(entries[0]), "List")
+	require.Equal(f, want, printable(entries[0]), "List")
 }
 
 // requireMissing requires that neither Get nor List return a key.
 func (f *fixture) requireMissing(key string) {
 	f.Helper()
-	entry, err := store.Get(f.ctx, f.s, key)
-	require.ErrorIs(f, err, store.ErrNotFound)
-	require.Zero(f, entry)
+	require.Equal(f, []printableEntry{{Key: key}}, f.getAll(key))
 	require.NotContains(f, f.listKeys(key, ""), key)
 }
 
 // requireRefused requires that a call fails with an error and changes nothing.
 func (f *fixture) requireRefused(sentinel error, call func() error) {
 	f.Helper()
-	before := printableEntries(f.listAll("", ""))
+	before := f.listAll("", "")
 	err := call()
 	require.ErrorIs(f, err, sentinel)
 	require.NotErrorIs(f, err, store.ErrUnknownOutcome)
-	require.Equal(f, before, printableEntries(f.listAll("", "")))
-	for _, e := range before {
-		f.requireEntry(e.Key, e.Value, e.Revision)
-	}
+	require.Equal(f, printableEntries(before), printableEntries(f.listAll("", "")))
+	require.Equal(f, printableEntries(before), f.getAll(keysOf(before)...))
+}
+
+// getAll returns the entries that Get returns.
+func (f *fixture) getAll(keys ...string) []printableEntry {
+	f.Helper()
+	entries, err := f.s.Get(f.ctx, keys...)
+	require.NoError(f, err)
+	return printableEntries(entries)
 }
 
 // listAll returns the entries of a list.
@@ -107,12 +127,22 @@ func (f *fixture) listAll(prefix, after string) []store.Entry {
 
 func (f *fixture) list(prefix, after string, values bool) []store.Entry {
 	f.Helper()
-	var entries []store.Entry
-	for entry, err := range f.s.List(f.ctx, prefix, after, values) {
-		require.NoError(f, err)
-		entries = append(entries, entry)
-	}
+	entries, err := collect(f.s.List(f.ctx, prefix, after, values))
+	require.NoError(f, err)
 	return entries
+}
+
+// collect returns what a list yields.
+func collect(list iter.Seq2[store.Entry, error]) (entries []store.Entry, last error) {
+	for entry, err := range list {
+		if last != nil {
+			return entries, errors.New("List yields after an error")
+		}
+		if last = err; err == nil {
+			entries = append(entries, entry)
+		}
+	}
+	return entries, last
 }
 
 // listKeys returns the keys of a list, and requires that they do not depend on
@@ -132,19 +162,6 @@ func keysOf(entries []store.Entry) []string {
 	return keys
 }
 
-// putKeys writes keys concurrently. The value of each key is the key.
-func (f *fixture) putKeys(keys []string) {
-	f.Helper()
-	f.runWorkers(8, func(worker int) error {
-		for i := worker; i < len(keys); i += 8 {
-			if _, err := store.Put(f.ctx, f.s, keys[i], []byte(keys[i]), store.IfAbsent); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // runWorkers runs n workers concurrently and requires that all succeed.
 func (f *fixture) runWorkers(n int, work func(worker int) error) {
 	f.Helper()
@@ -157,40 +174,6 @@ func (f *fixture) runWorkers(n int, work func(worker int) error) {
 	require.NoError(f, errors.Join(errs...))
 }
 
-// patience, if not zero, limits the duration of a call that should end. Only
-// tests of stores that hang on purpose set it. For others, the limit depends on
-// the -timeout of go test, because a slow machine is not a fault of the store.
-var patience time.Duration
-
-// hangLimit returns a channel that receives when a call has to be abandoned.
-// Without patience, this is shortly before go test would end the process
-// without the name of the call.
-func (f *fixture) hangLimit() <-chan time.Time {
-	if patience > 0 {
-		return time.After(patience)
-	}
-	if deadline, ok := f.Deadline(); ok {
-		left := time.Until(deadline)
-		return time.After(left - left/10)
-	}
-	return nil
-}
-
-// mustEnd fails the test if a call hangs.
-func (f *fixture) mustEnd(what string, call func()) {
-	f.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		call()
-	}()
-	select {
-	case <-done:
-	case <-f.hangLimit():
-		f.Fatalf("%s does not end", what)
-	}
-}
-
 // printableEntry is an entry in a form that a failed comparison prints well.
 type printableEntry struct {
 	Key, Value string
@@ -198,5 +181,35 @@ type printableEntry struct {
 }
 
 func printable(entry store.Entry) printableEntry {
-	return printableEntry{entry.Key, string(entry.Value), entry.Revision}
+	value := string(entry.Value)
+	if len(value) > 200 {
+		value = fmt.Sprintf("%q… (%d bytes with the hash %x)", value[:32], len(value), sha256.Sum256(entry.Value))
+	}
+	return printableEntry{entry.Key, value, entry.Revision}
+}
+
+func printableEntries(entries []store.Entry) []printableEntry {
+	list := make([]printableEntry, len(entries))
+	for i, e := range entries {
+		list[i] = printable(e)
+	}
+	return list
+}
+
+// numbered returns keys with the numbers below n, in order.
+func numbered(prefix string, n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("%s%05d", prefix, i)
+	}
+	return keys
+}
+
+// randomBytes returns n bytes that do not compress. They are the same in each
+// call.
+func randomBytes(n int) []byte {
+	value := make([]byte, n)
+	source := rand.NewChaCha8([32]byte{1})
+	_, _ = source.Read(value) // never fails
+	return value
 }

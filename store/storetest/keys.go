@@ -54,11 +54,11 @@ func distinctKeys(name string, keys ...string) storeTest {
 			revisions[key] = revision
 		}
 		sorted := slices.Sorted(slices.Values(keys))
-		require.Equal(f, sorted, f.listKeys("", ""), "scan of all keys")
+		require.Equal(f, sorted, f.listKeys("", ""), "list of all keys")
 		for _, key := range keys {
 			f.requireEntry(key, "value of "+key, revisions[key])
-			require.Equal(f, keysInRange(sorted, key, ""), f.listKeys(key, ""), "scan with prefix %q", key)
-			require.Equal(f, keysInRange(sorted, "", key), f.listKeys("", key), "scan after %q", key)
+			require.Equal(f, keysInRange(sorted, key, ""), f.listKeys(key, ""), "list with prefix %q", key)
+			require.Equal(f, keysInRange(sorted, "", key), f.listKeys("", key), "list after %q", key)
 		}
 		for i, key := range keys {
 			require.NoError(f, store.Delete(f.ctx, f.s, key, store.IfRevision(revisions[key])))
@@ -68,7 +68,7 @@ func distinctKeys(name string, keys ...string) storeTest {
 	}}
 }
 
-// keysInRange returns those of the sorted keys that a scan must yield.
+// keysInRange returns those of the sorted keys that a list must yield.
 func keysInRange(sorted []string, prefix, after string) []string {
 	var found []string
 	for _, key := range sorted {

@@ -6,10 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -46,14 +43,13 @@ type plannedChange struct {
 	keys   []string
 	delete bool
 	cond   bool // with the current revision as condition
-	number int
 }
 
 // plan returns the change with a number. It depends on the seed only, so that
 // the test knows from a number what the process did.
 func (t task) plan(number int) plannedChange {
 	random := rand.New(rand.NewPCG(t.Seed, uint64(number)))
-	c := plannedChange{keys: t.keys(), cond: random.IntN(2) == 0, number: number}
+	c := plannedChange{keys: t.keys(), cond: random.IntN(2) == 0}
 	if random.IntN(3) > 0 {
 		i := random.IntN(len(c.keys))
 		c.keys = c.keys[i : i+1]
@@ -64,48 +60,49 @@ func (t task) plan(number int) plannedChange {
 
 func (t task) keys() []string { return []string{t.Prefix + "a", t.Prefix + "b", t.Prefix + "c"} }
 
-// valueOf returns the value that a change writes to a key: 1 B to 20 KB. A
-// value of at least 8 bytes contains its checksum and the number of the change.
+// valueOf returns the value that a change writes to a key: its number and up to
+// 20 KB.
 func (t task) valueOf(number int, key string) []byte {
-	sum := crc32.ChecksumIEEE([]byte(key))
-	random := rand.New(rand.NewPCG(t.Seed, uint64(sum)<<32|uint64(number)))
-	value := make([]byte, 1+random.IntN(20_000)>>random.IntN(15))
+	random := rand.New(rand.NewPCG(t.Seed, uint64(key[len(key)-1])<<32|uint64(number)))
+	value := make([]byte, 4+random.IntN(20_000)>>random.IntN(15))
 	for i := range value {
 		value[i] = byte(random.Uint32())
 	}
-	if len(value) >= 8 {
-		binary.BigEndian.PutUint32(value[4:], uint32(number))
-		binary.BigEndian.PutUint32(value, crc32.ChecksumIEEE(value[4:]))
-	}
+	binary.BigEndian.PutUint32(value, uint32(number))
 	return value
+}
+
+// there returns the numbers of the changes whose values are there after a change,
+// by key. The number of a key that is not there is 0.
+func (t task) there(after int) map[string]int {
+	numbers := map[string]int{}
+	for number := 1; number <= after; number++ {
+		c := t.plan(number)
+		for _, key := range c.keys {
+			if numbers[key] = number; c.delete {
+				numbers[key] = 0
+			}
+		}
+	}
+	return numbers
 }
 
 // write is the job of a worker of Kill: it writes until it is killed, and
 // prints the number of each acknowledged change.
 func write(s store.Store, t task) error {
-	ctx := context.Background()
-	revisions := map[string]store.Revision{}
+	known := map[string]store.Revision{}
 	for number := 1; ; number++ {
 		c := t.plan(number)
 		writes := make([]store.Write, len(c.keys))
 		for i, key := range c.keys {
 			writes[i] = store.Write{Key: key, Value: t.valueOf(number, key), Delete: c.delete}
-			if r, ok := revisions[key]; c.cond && ok {
-				writes[i].Cond = store.IfRevision(r)
+			if revision := known[key]; c.cond && revision != "" {
+				writes[i].Cond = store.IfRevision(revision)
 			} else if c.cond && !c.delete {
 				writes[i].Cond = store.IfAbsent
 			}
 		}
-		made := make([]store.Revision, 1)
-		var err error
-		switch w := writes[0]; {
-		case len(writes) > 1:
-			made, err = s.Batch(ctx, writes)
-		case c.delete:
-			err = store.Delete(ctx, s, w.Key, w.Cond)
-		default:
-			made[0], err = store.Put(ctx, s, w.Key, w.Value, w.Cond)
-		}
+		revisions, err := s.Batch(context.Background(), writes)
 		if err != nil {
 			return fmt.Errorf("change %d: %w", number, err)
 		}
@@ -113,10 +110,7 @@ func write(s store.Store, t task) error {
 			return err
 		}
 		for i, key := range c.keys {
-			revisions[key] = made[i]
-			if c.delete {
-				delete(revisions, key)
-			}
+			known[key] = revisions[i]
 		}
 	}
 }
@@ -129,34 +123,16 @@ type killedProcess struct {
 
 // run starts the process and kills it some time after its first change.
 func (v *killedProcess) run(ctx context.Context, life time.Duration) error {
-	p, err := v.start(ctx)
+	p, err := worker.Start(ctx, v.task, func(p *worker.Process[int, int], number int) {
+		if v.acked = number; number == 1 {
+			time.AfterFunc(life, p.Kill)
+		}
+	})
 	if err != nil {
 		return err
 	}
-	defer p.Stop()
-	var timer *time.Timer
-	for {
-		var number int
-		ok, err := p.Read(&number)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
-		}
-		if v.acked++; number != v.acked {
-			return fmt.Errorf("change %d came after change %d", number, v.acked-1)
-		}
-		if number == 1 {
-			timer = time.AfterFunc(life, p.Kill)
-			defer timer.Stop()
-		}
-	}
-	err = p.Wait()
-	if timer == nil || timer.Stop() || p.Exited() {
-		return fmt.Errorf("the process ended by itself after %d changes: %w", v.acked, err)
-	}
-	return nil
+	<-p.Done()
+	return p.Problem()
 }
 
 // errPartialBatch reports that only some writes of a batch are there.
@@ -186,8 +162,8 @@ func (v *killedProcess) checkStore(t *testing.T, before *killedProcess) error {
 }
 
 // compare compares the entries with the changes. A server may make the change
-// that was in flight after the process has died. If this happens between two
-// Gets, compareOnce sees a part of a batch. It cannot happen twice.
+// that was in flight after the process has died. If this happens while Get reads,
+// compareOnce sees a part of a batch. It cannot happen twice.
 func (v *killedProcess) compare(ctx context.Context, s store.Store) error {
 	err := v.compareOnce(ctx, s)
 	if errors.Is(err, errPartialBatch) {
@@ -197,61 +173,37 @@ func (v *killedProcess) compare(ctx context.Context, s store.Store) error {
 }
 
 func (v *killedProcess) compareOnce(ctx context.Context, s store.Store) error {
-	last := v.plan(v.acked + 1) // was in flight
-	there := 0
-	for _, key := range v.keys() {
-		e, err := store.Get(ctx, s, key)
-		exists := err == nil
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
+	entries, err := s.Get(ctx, v.keys()...)
+	if err != nil {
+		return err
+	}
+	acked, next := v.there(v.acked), v.there(v.acked+1) // which was in flight
+	changed, made := 0, 0
+	for _, e := range entries {
+		number := 0
+		if len(e.Value) >= 4 {
+			number = int(binary.BigEndian.Uint32(e.Value))
 		}
-		number := v.lastOf(key, v.acked)
-		switch {
-		case v.hasChange(e.Value, exists, key, number):
-		case slices.Contains(last.keys, key) && v.hasChange(e.Value, exists, key, last.number):
-			there++
+		if e.Revision != "" && !bytes.Equal(e.Value, v.valueOf(number, e.Key)) {
+			return fmt.Errorf("key %s: a torn value of %d bytes", e.Key[len(v.Prefix):], len(e.Value))
+		}
+		if next[e.Key] != acked[e.Key] {
+			changed++
+		}
+		switch number {
+		case acked[e.Key]:
+		case next[e.Key]:
+			made++
 		default:
-			return fmt.Errorf("key %s: change %d was acknowledged, but there is %s",
-				key[len(v.Prefix):], number, v.describe(e.Value, exists, key))
+			return fmt.Errorf("key %s: the write is lost: change %d was acknowledged, and there is %d",
+				e.Key[len(v.Prefix):], acked[e.Key], number)
 		}
 	}
-	if there > 0 && there < len(last.keys) {
-		return fmt.Errorf("change %d: %w: %d of %d keys", last.number, errPartialBatch, there, len(last.keys))
+	if made > 0 && made < changed {
+		return fmt.Errorf("change %d: %w: %d of %d keys", v.acked+1, errPartialBatch, made, changed)
 	}
-	if there > 0 {
-		v.acked = last.number // must survive from now on
+	if made > 0 {
+		v.acked++ // must survive from now on
 	}
 	return nil
-}
-
-// lastOf returns the number of the last change of a key up to a number, or 0.
-func (v *killedProcess) lastOf(key string, number int) int {
-	for number > 0 && !slices.Contains(v.plan(number).keys, key) {
-		number--
-	}
-	return number
-}
-
-// hasChange reports whether an entry is the result of a change.
-func (v *killedProcess) hasChange(value []byte, exists bool, key string, number int) bool {
-	if number == 0 || v.plan(number).delete {
-		return !exists
-	}
-	return exists && bytes.Equal(value, v.valueOf(number, key))
-}
-
-// describe describes the value that is there instead of the expected one.
-func (v *killedProcess) describe(value []byte, exists bool, key string) string {
-	if !exists {
-		return "nothing: the write is lost"
-	}
-	for number := v.lastOf(key, v.acked); number > 0; number = v.lastOf(key, number-1) {
-		if v.hasChange(value, true, key, number) {
-			return "change " + strconv.Itoa(number) + ": the write is lost"
-		}
-	}
-	if len(value) >= 8 && crc32.ChecksumIEEE(value[4:]) == binary.BigEndian.Uint32(value) {
-		return fmt.Sprintf("change %d, which was not made", binary.BigEndian.Uint32(value[4:]))
-	}
-	return fmt.Sprintf("a torn value of %d bytes", len(value))
 }

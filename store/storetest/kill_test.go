@@ -17,7 +17,7 @@ func TestKillDetectsFaults(t *testing.T) {
 	for fault, want := range map[string]string{
 		"forgets": "the write is lost",
 		"tears":   "a torn value",
-		"dies":    "the process ended by itself",
+		"dies":    "a worker ended by itself",
 		"half":    "only a part of a batch is there",
 	} {
 		t.Run(fault, func(t *testing.T) {

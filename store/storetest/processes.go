@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/worker"
@@ -23,7 +24,7 @@ const (
 // operations must be linearizable. See [Main].
 //
 // The clients are goroutines of the test. A client sends its operations to a
-// process and reads the clock before it sends one and after it receives the
+// process and reads the clock before it sends one and after it has received the
 // result. The operation took place in between, whatever the clock of the
 // process says.
 func Processes(t *testing.T, address string) {
@@ -31,118 +32,66 @@ func Processes(t *testing.T, address string) {
 	defer func() { _ = s.Close() }()
 	job := task{Job: "serve", Address: address, Prefix: newPrefix("processes")}
 	r := newRecorder(job.Prefix)
-	slots := make([]processSlot, workers)
-	for i := range slots {
-		slots[i].ctx, slots[i].task, slots[i].recorder = t.Context(), job, r
-		defer slots[i].stop()
+	shared := make([]*server, workers)
+	for i := range shared {
+		var err error
+		if shared[i], err = startServer(t, job); err != nil {
+			t.Fatal(err)
+		}
 	}
 	n := effort.LogSeed(t)
 	var wg sync.WaitGroup
 	errs := make([]error, workers*clients)
 	for i := range errs {
 		wg.Go(func() {
-			killTurn := -1
-			if i == 0 {
-				killTurn = turns / 2
-			}
-			errs[i] = newClient(r, i, n).run(turns, func(turn int, o operation) (operationResult, int64, error) {
-				return slots[i/clients].perform(o, turn == killTurn)
+			p, turn := shared[i/clients], 0
+			errs[i] = newClient(r, i, n).run(turns, func(o operation) (operationResult, error) {
+				if turn++; i == 0 && turn == turns/2 {
+					time.AfterFunc(time.Millisecond, p.Kill)
+				}
+				result, ok := p.Ask(o)
+				if ok {
+					return result, nil
+				}
+				err := p.Problem()
+				if err == nil { // it was killed: a successor of this client's own takes its place
+					p, err = startServer(t, job)
+				}
+				return operationResult{Outcome: unknown}, err
 			})
+			if p != nil && p != shared[i/clients] {
+				errs[i] = errors.Join(errs[i], p.Close())
+			}
 		})
 	}
 	wg.Wait()
-	for i := range slots {
-		errs = append(errs, slots[i].finish())
+	for _, p := range shared {
+		errs = append(errs, p.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 	for i := range clientKeys { // the final values are part of the history
-		o, call := operation{Op: "get", Key: r.key(i)}, r.now()
-		result := o.execute(t.Context(), s)
-		if result.Outcome == failed {
-			t.Fatalf("get: %s", result.Problem)
+		_, err := r.perform(len(errs), operation{Op: "get", Key: r.key(i)}, func(o operation) (operationResult, error) {
+			return o.execute(t.Context(), s), nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		r.record(len(errs), o, call, result, r.now())
 	}
-	if err := r.history.check(); err != nil {
+	if err := errors.Join(r.history.checkContention(), r.history.check()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// processClient is a client of a worker with the job serve.
-type processClient = worker.Client[operation, operationResult]
+// server is a worker that executes operations.
+type server = worker.Process[operation, operationResult]
 
-// processSlot is a worker process, and after that was killed, its successor.
-type processSlot struct {
-	ctx      context.Context
-	task     task
-	recorder *recorder
-
-	mu  sync.Mutex
-	all []*processClient // the last one may be running
+func startServer(t *testing.T, job task) (*server, error) {
+	return worker.Start(t.Context(), job, func(*server, operationResult) {})
 }
 
-// perform sends an operation to the process and waits for the result. It kills
-// the process after it has sent the operation if kill is true.
-func (s *processSlot) perform(o operation, kill bool) (operationResult, int64, error) {
-	c, err := s.client()
-	if err != nil {
-		return operationResult{}, 0, err
-	}
-	answer := c.Send(o)
-	if kill {
-		c.Kill()
-	}
-	a, ok := c.Await(answer)
-	if !ok {
-		return operationResult{Outcome: unknown}, 0, nil
-	}
-	return a.Reply, s.recorder.timeOf(a.At), nil
-}
-
-// client returns a client of the running process. It starts a process if none
-// runs.
-func (s *processSlot) client() (*processClient, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.all) > 0 {
-		last := s.all[len(s.all)-1]
-		select {
-		case <-last.Done():
-			if err := last.Problem(); err != nil {
-				return nil, err
-			}
-		default:
-			return last, nil
-		}
-	}
-	p, err := s.task.start(s.ctx)
-	if err != nil {
-		return nil, err
-	}
-	c := worker.NewClient(p, func(*processClient, operationResult) {})
-	s.all = append(s.all, c)
-	return c, nil
-}
-
-// finish lets the process end by itself.
-func (s *processSlot) finish() error {
-	var errs []error
-	for _, c := range s.all {
-		errs = append(errs, c.Close())
-	}
-	return errors.Join(errs...)
-}
-
-func (s *processSlot) stop() {
-	for _, c := range s.all {
-		c.Kill()
-		<-c.Done()
-	}
-}
-
-// serve is the job of a worker of Processes: it executes operations.
+// serve is the job of a server.
 func serve(s store.Store, _ task) error {
 	return worker.Serve(func(o operation) operationResult { return o.execute(context.Background(), s) })
 }

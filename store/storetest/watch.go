@@ -10,46 +10,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// watchTests are skipped if the store is not a Watcher.
 var watchTests = []storeTest{
-	{"PutAndDelete", forWatcher(func(f *fixture, w store.Watcher) {
-		next := f.watchEvents(w, "")
-		revision := f.put("key", "value", store.Always)
-		event := next()
-		require.Equal(f, printableEntry{"key", "value", revision}, printable(event.Entry))
-		require.False(f, event.Deleted)
-		revision = f.put("key", "", store.IfRevision(revision))
-		event = next()
-		require.Equal(f, printableEntry{"key", "", revision}, printable(event.Entry))
-		require.False(f, event.Deleted, "an empty value is not a delete")
-		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
-		event = next()
-		require.Equal(f, printableEntry{Key: "key"}, printable(event.Entry))
-		require.True(f, event.Deleted)
-	})},
-	{"StartsWithCall", forWatcher(func(f *fixture, w store.Watcher) {
+	{"PutAndDelete", func(f *fixture) {
+		next := f.watch("")
+		for _, f.s = range f.openHandles(2) {
+			revision := f.put("key", "value", store.Always)
+			f.requireEvent("key", "value", revision, next())
+			revision = f.put("key", "", store.IfRevision(revision))
+			f.requireEvent("key", "", revision, next())
+			require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
+			require.Equal(f, store.Event{Entry: store.Entry{Key: "key"}, Deleted: true}, next())
+		}
+	}},
+	{"StartsWithCall", func(f *fixture) {
 		f.put("key 1", "before", store.Always)
-		events := w.Watch(f.ctx, "key")
+		next := f.watch("key")
 		revision := f.put("key 2", "after", store.Always)
-		event := f.nextEvent(events)()
-		require.Equal(f, printableEntry{"key 2", "after", revision}, printable(event.Entry), "the first change after the call of Watch")
-	})},
-	{"PrefixIsLiteral", forWatcher(func(f *fixture, w store.Watcher) {
-		next := f.watchEvents(w, "a_%.")
+		f.requireEvent("key 2", "after", revision, next())
+	}},
+	{"PrefixIsLiteral", func(f *fixture) {
+		next := f.watch("a_%.")
 		for _, key := range []string{"abc.", "A_%.", "a_%", "a_x.", "b", "xa_%."} {
 			f.put(key, "value", store.Always)
 		}
 		f.put("a_%.key", "value", store.Always)
 		require.Equal(f, "a_%.key", next().Key)
-	})},
-	{"OtherHandles", forWatcher(func(f *fixture, w store.Watcher) {
-		other := f.open()
-		next := f.watchEvents(w, "")
-		_, err := store.Put(f.ctx, other, "key", []byte("value"), store.Always)
-		require.NoError(f, err)
-		require.Equal(f, "key", next().Key)
-	})},
-	{"LastChangeIsYielded", forWatcher(func(f *fixture, w store.Watcher) {
-		next := f.watchEvents(w, "")
+	}},
+	{"LastChangeIsYielded", func(f *fixture) {
+		next := f.watch("")
 		for round := range 20 {
 			var last string
 			for i := range 10 {
@@ -63,85 +52,56 @@ var watchTests = []storeTest{
 		require.NoError(f, store.Delete(f.ctx, f.s, "key", store.Always))
 		for !next().Deleted {
 		}
-	})},
-	{"ConflictIsNoChange", forWatcher(func(f *fixture, w store.Watcher) {
+	}},
+	{"ConflictIsNoChange", func(f *fixture) {
 		f.put("key", "value", store.Always)
-		next := f.watchEvents(w, "")
-		_, err := store.Put(f.ctx, f.s, "key", []byte("lost"), store.IfAbsent)
-		require.ErrorIs(f, err, store.ErrConflict)
+		next := f.watch("")
+		require.ErrorIs(f, put(f.ctx, f.s, "key", store.IfAbsent), store.ErrConflict)
 		f.put("other", "value", store.Always)
 		require.Equal(f, "other", next().Key)
-	})},
-	{"ValuesAreCopies", forWatcher(func(f *fixture, w store.Watcher) {
-		one, two := f.watchEvents(w, ""), f.watchEvents(w, "")
+	}},
+	{"ValuesAreCopies", func(f *fixture) {
+		one, two := f.watch(""), f.watch("")
 		revision := f.put("key", "value", store.Always)
 		overwriteBytes(one().Value)
 		require.Equal(f, "value", string(two().Value))
 		f.requireEntry("key", "value", revision)
-	})},
-	{"EndsWithContext", forWatcher(func(f *fixture, w store.Watcher) {
-		ctx, cancel := context.WithCancel(f.ctx)
-		events := w.Watch(ctx, "")
-		time.AfterFunc(20*time.Millisecond, cancel)
-		f.mustEnd("a watch whose context was cancelled", func() {
-			for range events {
-			}
-		})
-	})},
-	{"CancelledBeforeCall", forWatcher(func(f *fixture, w store.Watcher) {
-		ctx, cancel := context.WithCancel(f.ctx)
-		cancel()
-		f.mustEnd("a watch with a cancelled context", func() {
-			for range w.Watch(ctx, "") {
-			}
-		})
-	})},
-}
-
-// forWatcher returns a test that is skipped if the store is not a Watcher.
-func forWatcher(run func(f *fixture, w store.Watcher)) func(f *fixture) {
-	return func(f *fixture) {
-		w, ok := store.As[store.Watcher](f.s)
-		if !ok {
-			f.Skip("the store is not a Watcher")
-		}
-		run(f, w)
-	}
-}
-
-// watchEvents starts a watch and returns a function that waits for the next
-// event.
-func (f *fixture) watchEvents(w store.Watcher, prefix string) func() store.Event {
-	return f.nextEvent(w.Watch(f.ctx, prefix))
-}
-
-// nextEvent returns a function that waits for the next event.
-func (f *fixture) nextEvent(events iter.Seq2[store.Event, error]) func() store.Event {
-	type change struct {
-		event store.Event
-		err   error
-	}
-	changes := make(chan change)
-	go func() {
-		defer close(changes)
-		for event, err := range events {
-			select {
-			case changes <- change{event, err}:
-			case <-f.ctx.Done():
-				return
+	}},
+	{"EndsWithContext", func(f *fixture) {
+		for _, cancelled := range []time.Duration{0, 20 * time.Millisecond} {
+			ctx, cancel := context.WithTimeout(f.ctx, cancelled)
+			defer cancel()
+			for range f.watcher().Watch(ctx, "") {
 			}
 		}
-	}()
+	}},
+}
+
+// watcher returns the store, and skips the test if it is not a Watcher.
+func (f *fixture) watcher() store.Watcher {
+	w, ok := store.As[store.Watcher](f.s)
+	if !ok {
+		f.Skip("the store is not a Watcher")
+	}
+	return w
+}
+
+// watch starts a watch and returns a function that waits for the next event.
+func (f *fixture) watch(prefix string) func() store.Event {
+	next, stop := iter.Pull2(f.watcher().Watch(f.ctx, prefix))
+	f.Cleanup(stop)
 	return func() store.Event {
 		f.Helper()
-		select {
-		case c, ok := <-changes:
-			require.True(f, ok, "the watch ended")
-			require.NoError(f, c.err)
-			return c.event
-		case <-f.hangLimit():
-			f.Fatal("no change comes")
-			return store.Event{}
-		}
+		event, err, ok := next()
+		require.True(f, ok, "the watch ended")
+		require.NoError(f, err)
+		return event
 	}
+}
+
+// requireEvent requires that an event is a write.
+func (f *fixture) requireEvent(key, value string, revision store.Revision, event store.Event) {
+	f.Helper()
+	require.Equal(f, printableEntry{key, value, revision}, printable(event.Entry))
+	require.False(f, event.Deleted, "it is no delete")
 }

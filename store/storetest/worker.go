@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -49,8 +48,6 @@ func (t task) do() error {
 	}
 	return errors.Join(job(s, t), s.Close())
 }
-
-func (t task) start(ctx context.Context) (*worker.Process, error) { return worker.Start(ctx, t) }
 
 // open opens a handle in the process of the test.
 func open(t *testing.T, address string) store.Store {
