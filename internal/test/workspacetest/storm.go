@@ -1,6 +1,7 @@
 package workspacetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,49 +43,35 @@ type Storm struct {
 	Real   bool // in real time, where a slow machine counts as an outage
 }
 
+// A moment is a time since the storm has begun. Nothing happens at 0.
+type moment = time.Duration
+
 // span is a stretch of time.
-type span struct{ from, to time.Time }
-
-// spans is a set of stretches of time, for concurrent use.
-type spans struct {
-	mu   sync.Mutex
-	list []span
-}
-
-func (s *spans) add(from, to time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = append(s.list, span{from, to})
-}
+type span struct{ from, to moment }
 
 // storm is a Storm that runs.
 type storm struct {
 	Storm
-	db      store.Store // not away
-	away    spans
-	process []*stormSlot
+	began     time.Time
+	db        store.Store // not away
+	link      store.Store
+	processes [4]atomic.Pointer[stormProcess] // nil between one and the next
 
 	mu       sync.Mutex
-	link     store.Store
+	away     []span
 	lives    []*stormProcess
 	accepted map[string]map[string]acceptance // by user and message
 	runs     map[string][]stormRun            // calls of Run, by user
-	refused  map[string]int                   // by error
-	outages  spans
 }
 
-// stormSlot is a slot for processes, one after the other.
-type stormSlot struct {
-	mu   sync.Mutex
-	m    *workspace.Manager // nil between two of them
-	life *stormProcess
-}
+func (s *storm) now() moment { return time.Since(s.began) }
 
 // stormProcess is the life of a process. Its last moment is a stretch if it was
 // closed.
 type stormProcess struct {
+	m      *workspace.Manager
 	isNew  bool // has the new schema
-	opened time.Time
+	opened moment
 	died   bool
 	end    span // zero if it is that of the storm
 }
@@ -92,25 +80,13 @@ type stormProcess struct {
 type stormRun struct {
 	id       string // of its message
 	by       *stormProcess
-	from, to time.Time
+	from, to moment
 }
 
 // acceptance is when a message was accepted, and by which process.
 type acceptance struct {
-	at time.Time
+	at moment
 	by *stormProcess
-}
-
-func (p *stormSlot) manager() (*workspace.Manager, *stormProcess) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.m, p.life
-}
-
-func (p *stormSlot) set(m *workspace.Manager, life *stormProcess) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.m, p.life = m, life
 }
 
 // VirtualStorm runs a storm in virtual time. The store must need no time.
@@ -131,37 +107,31 @@ func RealStorm(t *testing.T, s Storm, fresh func(t testing.TB) store.Store) {
 func (c Storm) run(t *testing.T, db store.Store) {
 	link, away := WithOutages(db, true)
 	s := &storm{
-		Storm: c, db: db, link: link, accepted: map[string]map[string]acceptance{}, runs: map[string][]stormRun{},
-		refused: map[string]int{},
+		Storm: c, began: time.Now(), db: db, link: link, accepted: map[string]map[string]acceptance{}, runs: map[string][]stormRun{},
 	}
 	for i := range c.Users {
 		s.accepted[fmt.Sprint("user", i)] = map[string]acceptance{}
 	}
-	began := time.Now()
 	ctx, stop := context.WithCancel(context.Background())
 	quiet := make(chan struct{}) // nothing dies any more
 	var senders, others sync.WaitGroup
 	if c.Real {
 		others.Go(func() { s.probe(ctx) })
 	}
-	for range 4 {
-		s.process = append(s.process, &stormSlot{})
-	}
-	for i, p := range s.process {
-		others.Go(func() { s.replace(ctx, t, quiet, p, i == 0) })
+	for i := range s.processes {
+		others.Go(func() { s.replace(ctx, t, quiet, i) })
 	}
 	for user := range s.accepted {
-		senders.Go(func() { s.send(began.Add(c.Length), user) })
+		senders.Go(func() { s.send(user) })
 	}
 	others.Go(func() {
 		for sleepUnless(quiet, rand.N(2*c.TTL)) {
 			length := min(3*c.TTL, time.Millisecond+time.Duration(rand.ExpFloat64()*float64(c.TTL)/3))
-			from := time.Now()
+			from := s.now()
 			away.Store(true)
 			time.Sleep(length)
 			away.Store(false)
-			s.away.add(from, time.Now())
-			s.outages.add(from, time.Now())
+			s.wasAway(from, s.now())
 		}
 	})
 	senders.Wait()
@@ -182,7 +152,7 @@ func (c Storm) run(t *testing.T, db store.Store) {
 	stop()
 	others.Wait()
 	require.NoError(t, reader.Close())
-	s.report(t, time.Since(began))
+	s.report(t)
 }
 
 // sleepUnless sleeps, and returns false if the channel is closed.
@@ -198,28 +168,34 @@ func sleepUnless(end <-chan struct{}, d time.Duration) bool {
 // probe writes to the store. While a write takes long, the store counts as away.
 func (s *storm) probe(ctx context.Context) {
 	for every := s.TTL / 20; ctx.Err() == nil; time.Sleep(every) {
-		from := time.Now()
+		from := s.now()
 		_, _ = store.Put(context.Background(), s.db, probeKey+"storm", nil, store.Always)
-		if took := time.Since(from); took > every/2 {
-			s.away.add(from.Add(-every), from.Add(took+every))
+		if to := s.now(); to-from > every/2 {
+			s.wasAway(from-every, to+every)
 		}
 	}
 }
 
-// replace starts processes in a slot until ctx ends. The one in the first slot
-// has the new schema.
-func (s *storm) replace(ctx context.Context, t *testing.T, quiet <-chan struct{}, p *stormSlot, first bool) {
+func (s *storm) wasAway(from, to moment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = append(s.away, span{from, to})
+}
+
+// replace starts one process after the other in a slot until ctx ends. Those in the
+// first slot have the new schema.
+func (s *storm) replace(ctx context.Context, t *testing.T, quiet <-chan struct{}, slot int) {
 	var ended sync.WaitGroup
 	defer ended.Wait()
 	for ctx.Err() == nil {
-		isNew := first || rand.IntN(2) == 0
+		life := &stormProcess{isNew: slot == 0 || rand.IntN(2) == 0, opened: s.now()}
 		schema := oldStorm
-		if isNew {
+		if life.isNew {
 			schema = newStorm
 		}
-		life := &stormProcess{isNew: isNew, opened: time.Now()}
 		link, kill := AsProcess(s.link)
-		m, err := workspace.Open(context.Background(), link, &workspace.Options{
+		var err error
+		life.m, err = workspace.Open(context.Background(), link, &workspace.Options{
 			Schema: schema, TTL: s.TTL, Attempts: 3,
 			Run: func(ctx context.Context, run *workspace.Run) error { return s.handle(ctx, run, life) },
 		})
@@ -230,40 +206,40 @@ func (s *storm) replace(ctx context.Context, t *testing.T, quiet <-chan struct{}
 		s.mu.Lock()
 		s.lives = append(s.lives, life)
 		s.mu.Unlock()
-		p.set(m, life)
+		s.processes[slot].Store(life)
 		select {
 		case <-quiet:
 			<-ctx.Done()
 		case <-time.After(rand.N(10 * s.TTL)):
 		}
-		p.set(nil, nil)
-		began := time.Now()
+		s.processes[slot].Store(nil)
+		began := s.now()
 		switch {
 		case ctx.Err() != nil:
-			_ = m.Close()
+			_ = life.m.Close()
 			continue
 		case rand.IntN(3) == 0: // a deployment
 			down, cancel := context.WithTimeout(context.Background(), 2*s.TTL)
-			_ = m.Shutdown(down)
+			_ = life.m.Shutdown(down)
 			cancel()
 		case rand.IntN(2) == 0:
-			_ = m.Close()
+			_ = life.m.Close()
 		default:
 			kill()
 			life.died = true
-			ended.Go(func() { _ = m.Close() }) // for its goroutines: the store has it no more
+			ended.Go(func() { _ = life.m.Close() }) // for its goroutines: the store has it no more
 		}
-		life.end = span{began, time.Now()}
+		life.end = span{began, s.now()}
 	}
 }
 
 // handle handles a message. Some fail.
 func (s *storm) handle(ctx context.Context, run *workspace.Run, by *stormProcess) error {
-	user, id, began := run.UserID(), run.Message().ID, time.Now()
+	user, id, began := run.UserID(), run.Message().ID, s.now()
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.runs[user] = append(s.runs[user], stormRun{id, by, began, time.Now()})
+		s.runs[user] = append(s.runs[user], stormRun{id, by, began, s.now()})
 	}()
 	if !slices.Contains(Notes.Or(run.State(), nil), "begin "+id) {
 		if err := Notes.Set(run.State(), []string{"begin " + id}); err != nil {
@@ -293,49 +269,32 @@ func (s *storm) handle(ctx context.Context, run *workspace.Run, by *stormProcess
 }
 
 // send sends the messages of a user, each until it is accepted.
-func (s *storm) send(end time.Time, user string) {
-	for n := 0; time.Now().Before(end); n++ {
+func (s *storm) send(user string) {
+	for n := 0; s.now() < s.Length; n++ {
 		id := fmt.Sprint("m", n)
-		for {
-			m, by := s.process[rand.IntN(len(s.process))].manager()
-			err := errors.New("there is no process")
-			if m != nil {
-				ctx, cancel := context.WithTimeout(context.Background(), s.TTL)
-				var out workspace.Outcome
-				out, err = m.Submit(ctx, user, Text(id))
-				cancel()
-				if err == nil && out.Status == workspace.StatusRejected {
-					err = errors.New("rejected")
-				}
-			}
-			if err == nil {
-				s.mu.Lock()
-				s.accepted[user][id] = acceptance{time.Now(), by}
-				s.mu.Unlock()
-				break
-			}
-			s.note(err)
+		for !s.submit(user, id) {
 			time.Sleep(rand.N(s.TTL / 10))
 		}
 		time.Sleep(rand.N(3 * s.TTL))
 	}
 }
 
-// note counts a refusal.
-func (s *storm) note(err error) {
-	kind := "another error: " + err.Error()
-	for _, known := range []error{
-		workspace.ErrSchema, workspace.ErrClosed, workspace.ErrQueueFull, store.ErrUnknownOutcome, store.ErrClosed,
-		context.DeadlineExceeded,
-	} {
-		if errors.Is(err, known) {
-			kind = known.Error()
-			break
-		}
+// submit sends a message to a process, and reports whether it is accepted.
+func (s *storm) submit(user, id string) bool {
+	by := s.processes[rand.IntN(len(s.processes))].Load()
+	if by == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.TTL)
+	defer cancel()
+	out, err := by.m.Submit(ctx, user, Text(id))
+	if err != nil || out.Status == workspace.StatusRejected {
+		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused[kind]++
+	s.accepted[user][id] = acceptance{s.now(), by}
+	return true
 }
 
 // check checks that each accepted message has ended once.
@@ -359,23 +318,16 @@ func (s *storm) check(t *testing.T, user string, v *workspace.View) {
 	}
 }
 
-// clock returns the time from the first moment of the storm to t in which the
-// store was there: nobody takes a run over while it is away.
-func (s *storm) clock(t time.Time) time.Duration {
-	at := t.Sub(s.lives[0].opened)
-	for _, away := range s.away.list {
-		if away.from.Before(t) {
-			at -= minTime(away.to, t).Sub(away.from)
+// clock returns the time up to a moment in which the store was there: nobody takes
+// a run over while it is away.
+func (s *storm) clock(at moment) time.Duration {
+	clock := at
+	for _, away := range s.away {
+		if away.from < at {
+			clock -= min(away.to, at) - away.from
 		}
 	}
-	return at
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
+	return clock
 }
 
 // promised returns when, on the clock, a run has to begin whose message was there,
@@ -392,29 +344,29 @@ func minTime(a, b time.Time) time.Time {
 // So when the process that has the message is closed, or another one that would
 // have been next, what counts is what the others promise. Only processes with
 // the new schema can handle everything.
-func (s *storm) promised(user string, before stormRun, ready, begun time.Time) time.Duration {
+func (s *storm) promised(user string, before stormRun, ready, begun moment) time.Duration {
 	limit, ttl := time.Duration(math.MaxInt64), s.TTL
 	lost, left := s.withoutHolder(before, begun)
-	if lost.IsZero() && left.IsZero() {
+	if lost == 0 && left == 0 {
 		return s.clock(ready) + ttl/4
 	}
-	blind := time.Duration(s.outagesIn(minTime(before.to, ready), begun))
+	blind := time.Duration(s.outagesIn(min(before.to, ready), begun))
 	for _, p := range s.lives {
 		opened := s.clock(p.opened)
 		by := s.clock(ready)
-		if !left.IsZero() {
+		if left != 0 {
 			by = max(by, opened, s.clock(left)+ttl) + blind*ttl/4
 		}
-		if !lost.IsZero() {
+		if lost != 0 {
 			by = max(by, max(opened, s.clock(lost)+ttl)+ttl*3/2+blind*ttl*5/4)
 		}
 		for _, a := range s.accepted[user] {
-			if a.by == p && left.IsZero() && a.at.After(before.from) {
-				by = min(by, s.clock(maxTime(a.at, lost))+ttl*3/2+blind*ttl/2)
+			if a.by == p && left == 0 && a.at > before.from {
+				by = min(by, s.clock(max(a.at, lost))+ttl*3/2+blind*ttl/2)
 			}
 		}
 		by += ttl / 4 // until somebody looks, and the run begins
-		if p.isNew && (p.end.from.IsZero() || s.clock(p.end.from) > by) {
+		if p.isNew && (p.end.from == 0 || s.clock(p.end.from) > by) {
 			limit = min(limit, by)
 		}
 	}
@@ -424,20 +376,20 @@ func (s *storm) promised(user string, before stormRun, ready, begun time.Time) t
 // withoutHolder returns when the holder of the next run died and when it was
 // closed, or zero. That is the process that has handled the run before, and then
 // each that may have taken the next one over since without having begun it.
-func (s *storm) withoutHolder(before stormRun, begun time.Time) (lost, left time.Time) {
+func (s *storm) withoutHolder(before stormRun, begun moment) (lost, left moment) {
 	if before.by == nil {
-		return lost, left
+		return 0, 0
 	}
 	ends := slices.DeleteFunc(slices.Clone(s.lives), func(p *stormProcess) bool {
-		return p.end.to.Before(before.from) || p.end.from.After(begun)
+		return p.end.to == 0 || p.end.to < before.from || p.end.from > begun
 	})
-	slices.SortFunc(ends, func(p, q *stormProcess) int { return p.end.to.Compare(q.end.to) })
-	next := time.Time{} // when another process may have it
+	slices.SortFunc(ends, func(p, q *stormProcess) int { return cmp.Compare(p.end.to, q.end.to) })
+	next := moment(0) // when another process may have it
 	for _, p := range ends {
-		switch end := minTime(p.end.to, begun); {
-		case p != before.by && (next.IsZero() || end.Before(next)):
+		switch end := min(p.end.to, begun); {
+		case p != before.by && (next == 0 || end < next):
 		case p.died, s.outagesIn(p.end.from, p.end.to) > 0: // it could not say that it leaves
-			lost, next = end, end.Add(s.TTL*9/10) // a TTL after its last heartbeat, at the earliest
+			lost, next = end, end+s.TTL*9/10 // a TTL after its last heartbeat, at the earliest
 		default:
 			left, next = end, end
 		}
@@ -446,35 +398,27 @@ func (s *storm) withoutHolder(before stormRun, begun time.Time) (lost, left time
 }
 
 // outagesIn counts the outages in a stretch of time.
-func (s *storm) outagesIn(from, to time.Time) (n int) {
-	for _, away := range s.away.list {
-		if !away.from.After(to) && !from.After(away.to) {
+func (s *storm) outagesIn(from, to moment) (n int) {
+	for _, away := range s.away {
+		if away.from <= to && from <= away.to {
 			n++
 		}
 	}
 	return n
 }
 
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // story tells what has happened around a run, with times since it could begin.
-func (s *storm) story(user string, before stormRun, ready, begun time.Time) string {
-	since := before.from
+func (s *storm) story(user string, before stormRun, ready, begun moment) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "the run of %s has begun %s after it could; the one before began at %s", user, begun.Sub(ready), since.Sub(ready))
-	for _, at := range s.away.list {
-		if at.to.After(since) && at.from.Before(begun) {
-			fmt.Fprintf(&b, "\naway from %s to %s", at.from.Sub(ready), at.to.Sub(ready))
+	fmt.Fprintf(&b, "the run of %s has begun %s after it could; the one before began at %s", user, begun-ready, before.from-ready)
+	for _, at := range s.away {
+		if at.to > before.from && at.from < begun {
+			fmt.Fprintf(&b, "\naway from %s to %s", at.from-ready, at.to-ready)
 		}
 	}
 	for _, p := range s.lives {
-		if p.opened.Before(begun) && (p.end.to.IsZero() || p.end.to.After(since)) {
-			fmt.Fprintf(&b, "\nprocess from %s to %s, new %t, died %t", p.opened.Sub(ready), p.end.to.Sub(ready), p.isNew, p.died)
+		if p.opened < begun && (p.end.to == 0 || p.end.to > before.from) {
+			fmt.Fprintf(&b, "\nprocess from %s to %s, new %t, died %t", p.opened-ready, p.end.to-ready, p.isNew, p.died)
 		}
 	}
 	return b.String()
@@ -482,46 +426,27 @@ func (s *storm) story(user string, before stormRun, ready, begun time.Time) stri
 
 // report prints what has happened, and requires that nobody was blocked for longer
 // than promised.
-func (s *storm) report(t *testing.T, took time.Duration) {
-	var waits []time.Duration // of runs that could begin
-	messages, worst, story := 0, time.Duration(math.MinInt64), ""
+func (s *storm) report(t *testing.T) {
+	messages, calls, worst, story := 0, 0, time.Duration(math.MinInt64), ""
 	for user, accepted := range s.accepted {
 		messages += len(accepted)
 		runs := s.runs[user]
-		slices.SortFunc(runs, func(a, b stormRun) int { return a.from.Compare(b.from) })
+		calls += len(runs)
+		slices.SortFunc(runs, func(a, b stormRun) int { return cmp.Compare(a.from, b.from) })
 		for n, run := range runs {
 			a := accepted[run.id]
 			before := stormRun{from: a.at, to: a.at}
 			if n > 0 {
 				before = runs[n-1]
 			}
-			ready := minTime(maxTime(before.to, a.at), run.from)
-			waits = append(waits, s.clock(run.from)-s.clock(ready))
+			ready := min(max(before.to, a.at), run.from)
 			if over := s.clock(run.from) - s.promised(user, before, ready, run.from); over > worst {
 				worst, story = over, s.story(user, before, ready, run.from)
 			}
 		}
 	}
-	slices.Sort(waits)
-	var away time.Duration
-	for _, a := range s.outages.list {
-		away += a.to.Sub(a.from)
-	}
-	dead := 0
-	for _, p := range s.lives {
-		if p.died {
-			dead++
-		}
-	}
-	inTTL := func(d time.Duration) string { return fmt.Sprintf("%.2f TTL", float64(d)/float64(s.TTL)) }
-	t.Logf("%-40s %s, TTL %s", "length", took.Round(time.Millisecond), s.TTL)
-	t.Logf("%-40s %d, and %d calls of Run", "messages accepted", messages, len(waits))
-	t.Logf("%-40s %d, the store was away for %s", "outages", len(s.outages.list), away.Round(time.Millisecond))
-	t.Logf("%-40s %d dead, %d closed or replaced", "processes", dead, len(s.lives)-dead-len(s.process))
-	t.Logf("%-40s %v", "refusals that were sent again", s.refused)
-	t.Logf("%-40s %s (p50), %s (p99), %s", "blocked beside outages and other runs",
-		inTTL(waits[len(waits)/2]), inTTL(waits[len(waits)*99/100]), inTTL(waits[len(waits)-1]))
-	t.Logf("%-40s %s", "longest wait before what is promised", inTTL(worst))
+	t.Logf("in %s with a TTL of %s: %d messages, %d calls of Run, %d processes, away %d times; %s before what is promised",
+		s.now().Round(time.Millisecond), s.TTL, messages, calls, len(s.lives), len(s.away), -worst)
 	limit := time.Duration(0)
 	if s.Real { // a slow machine may cost a lease
 		limit = s.TTL * 3 / 2
