@@ -28,9 +28,6 @@ type database struct {
 	// batch returns the statement that makes several writes; nil if they need a
 	// transaction. It may be nil.
 	batch func(writes []store.Write, revs []store.Revision) *batchStatement
-	// batchRefused reports whether err means that a condition of that statement
-	// did not hold. A transaction then finds out which one.
-	batchRefused func(err error) bool
 	// setup sets up a connection for writes. It may be nil.
 	setup func(ctx context.Context, conn *sql.Conn) error
 	// getInTx is the text of get in a transaction of the program. It reads the
@@ -42,21 +39,30 @@ type database struct {
 	// check returns an error if the connections no longer lead to the database.
 	// It may be nil.
 	check func() error
-	// refused reports whether err is a definite answer of the database that it
-	// did not make a write or a commit. Any other error is an unknown outcome.
-	refused func(err error) bool
-	// retryable reports whether err is such an answer and the statement can be
-	// retried at once, for example after a deadlock.
-	retryable func(err error) bool
-	// lasting reports whether err is such an answer, and the database gives it
-	// until somebody changes the database or the program.
-	lasting func(err error) bool
-	// tooLarge reports whether err means that the value is too large.
-	tooLarge func(err error) bool
-	// exists reports whether err means that the key of an insert exists. It may
-	// be nil if no insert fails for that.
-	exists func(err error) bool
+	// code returns the code of an error with which the database has answered, or "".
+	code func(err error) string
+	// refuses reports whether such an answer is a definite one: the database did
+	// not make a write or a commit. Any other error is an unknown outcome.
+	refuses func(code string) bool
+	answers answers
 }
+
+// answers are the codes of definite answers.
+type answers struct {
+	retryable []string // the statement can be retried at once, for example after a deadlock
+	lasting   []string // until somebody changes the database or the program
+	tooLarge  []string // the value is too large
+	exists    []string // the key of an insert exists
+	// batchRefused says that a condition of a batchStatement did not hold. A
+	// transaction then finds out which one.
+	batchRefused []string
+}
+
+// is reports whether err is an answer with one of the codes.
+func (d *database) is(err error, codes []string) bool { return slices.Contains(codes, d.code(err)) }
+
+// refused reports whether err means that a write or a commit was not made.
+func (d *database) refused(err error) bool { return d.refuses(d.code(err)) }
 
 // batchStatement makes several writes, or none. If conditional is not "", it
 // affects no row if the condition of that key does not hold. It fails if another
@@ -81,9 +87,6 @@ type statements struct {
 	update   string // (v, rev, k, old): IfRevision; affects one row, or none
 	remove   string // (k): Always
 	removeIf string // (k, old): IfRevision; affects one row, or none
-	// removeAll returns a statement that deletes several rows, and locks them in
-	// the order of the keys, which is ascending, and its arguments.
-	removeAll func(keys []string) (text string, args []any)
 }
 
 // newStatements returns the statements for a quoted table name. The two clauses
@@ -102,9 +105,6 @@ func newStatements(table, replaceClause, keepClause string) statements {
 		update:   "update " + table + " set v = ?, rev = ? where k = ? and rev = ?",
 		remove:   "delete from " + table + " where k = ?",
 		removeIf: "delete from " + table + " where k = ? and rev = ?",
-		removeAll: func(keys []string) (string, []any) {
-			return "delete from " + table + " where k in (?" + strings.Repeat(", ?", len(keys)-1) + ")", keyArgs(keys)
-		},
 	}
 }
 
@@ -163,90 +163,54 @@ type execer interface {
 	ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
 }
 
-// makeWrite makes one write. It returns store.ErrConflict if the condition did
-// not hold.
-func (d *database) makeWrite(ctx context.Context, conn execer, w store.Write, rev store.Revision) error {
+// makeWrite makes one write, and reports whether it has changed a row. It returns
+// store.ErrConflict if the condition did not hold.
+func (d *database) makeWrite(
+	ctx context.Context, conn execer, w store.Write, rev store.Revision,
+) (made bool, err error) {
 	text, args, conditional := d.forWrite(w, rev)
 	result, err := conn.ExecContext(ctx, text, args...)
-	if err != nil && d.exists != nil && d.exists(err) {
-		return store.ErrConflict
+	if err != nil {
+		if d.is(err, d.answers.exists) {
+			err = store.ErrConflict
+		}
+		return false, err
 	}
-	if err != nil || !conditional {
-		return err
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 && conditional {
+		err = store.ErrConflict
 	}
-	switch n, err := result.RowsAffected(); {
-	case err != nil:
-		return err
-	case n == 0:
-		return store.ErrConflict
+	return n > 0, err
+}
+
+// makeWrites makes writes in the order of their keys.
+func (d *database) makeWrites(ctx context.Context, conn execer, writes []store.Write, revs []store.Revision) error {
+	for _, i := range keyOrder(writes) {
+		w := writes[i]
+		made, err := d.makeWrite(ctx, conn, w, revs[i])
+		if err == nil && !made && w.Delete {
+			// A delete locks only a row that exists. If it locked none, another batch
+			// could put the key and come both before and after this batch.
+			if _, err = d.makeWrite(ctx, conn, store.Write{Key: w.Key}, store.NewRevision()); err == nil {
+				_, err = d.makeWrite(ctx, conn, w, "")
+			}
+		}
+		if err != nil {
+			return writeError{w.Key, err}
+		}
 	}
 	return nil
 }
 
-// makeWrites makes writes in the order of their keys, so that two batches lock
-// the keys in the same order.
-func (d *database) makeWrites(ctx context.Context, conn execer, writes []store.Write, revs []store.Revision) error {
+// keyOrder returns the indexes of writes in the order of their keys, in which all
+// batches lock them.
+func keyOrder(writes []store.Write) []int {
 	order := make([]int, len(writes))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(writes[a].Key, writes[b].Key) })
-	var deletes []string // keys to be deleted, in order
-	for _, i := range order {
-		w := writes[i]
-		deleted := w.Delete && w.Cond == store.Always
-		if len(deletes) == maxDeletes || len(deletes) > 0 && !deleted {
-			if err := d.deleteAll(ctx, conn, deletes); err != nil {
-				return writeError{deletes[0], err}
-			}
-			deletes = nil
-		}
-		if deleted {
-			deletes = append(deletes, w.Key)
-		} else if err := d.makeWrite(ctx, conn, w, revs[i]); err != nil {
-			return writeError{w.Key, err}
-		}
-	}
-	if len(deletes) == 0 {
-		return nil
-	}
-	if err := d.deleteAll(ctx, conn, deletes); err != nil {
-		return writeError{deletes[0], err}
-	}
-	return nil
-}
-
-// maxDeletes is the number of rows that one statement deletes.
-const maxDeletes = 100
-
-// deleteAll deletes keys, which are in order.
-func (d *database) deleteAll(ctx context.Context, conn execer, keys []string) error {
-	n, err := d.deleteRows(ctx, conn, keys)
-	if err != nil || n == int64(len(keys)) {
-		return err
-	}
-	// A delete locks only a row that exists. If it locked none, another batch
-	// could put the key and come both before and after this batch.
-	for _, key := range keys {
-		if err := d.makeWrite(ctx, conn, store.Write{Key: key}, store.NewRevision()); err != nil {
-			return err
-		}
-	}
-	_, err = d.deleteRows(ctx, conn, keys)
-	return err
-}
-
-// deleteRows deletes the rows of keys, and returns how many there were.
-func (d *database) deleteRows(ctx context.Context, conn execer, keys []string) (int64, error) {
-	text, args := d.remove, keyArgs(keys)
-	if len(keys) > 1 {
-		text, args = d.removeAll(keys)
-	}
-	result, err := conn.ExecContext(ctx, text, args...)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	return order
 }
 
 // checkWrites returns the error of the first write that cannot be made.
@@ -295,7 +259,7 @@ func (d *database) retry(ctx context.Context, f func() error) error {
 	delay := backoff.Backoff{Min: 500 * time.Microsecond, Max: 10 * time.Millisecond}
 	for {
 		err := f()
-		if err == nil || ctx.Err() != nil || !d.retryable(err) {
+		if err == nil || ctx.Err() != nil || !d.is(err, d.answers.retryable) {
 			return err
 		}
 		if delay.Wait(ctx) != nil {

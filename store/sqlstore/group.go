@@ -151,7 +151,7 @@ func (g *groupWriter) beginTransaction(ctx context.Context) error {
 			}
 		}
 		_, err := g.ExecContext(context.Background(), g.begin)
-		if err != nil && !g.retryable(err) {
+		if err != nil && !g.is(err, g.answers.retryable) {
 			g.closeConn()
 		}
 		return err
@@ -214,7 +214,7 @@ func (g *groupWriter) endTransaction() error {
 		return err
 	}
 	err := commit()
-	if err == nil || !g.retryable(err) {
+	if err == nil || !g.is(err, g.answers.retryable) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
@@ -224,13 +224,14 @@ func (g *groupWriter) endTransaction() error {
 
 // keepsTransaction reports whether an error leaves the transaction usable.
 func (g *groupWriter) keepsTransaction(err error) bool {
-	return errors.Is(err, store.ErrConflict) || g.tooLarge(err)
+	return errors.Is(err, store.ErrConflict) || g.is(err, g.answers.tooLarge)
 }
 
 // makeJob makes all writes of a job or none.
 func (g *groupWriter) makeJob(ctx context.Context, j *writeJob) error {
 	if len(j.writes) == 1 {
-		return g.makeWrite(ctx, g, j.writes[0], j.revs[0])
+		_, err := g.makeWrite(ctx, g, j.writes[0], j.revs[0])
+		return err
 	}
 	if _, err := g.ExecContext(ctx, "savepoint job"); err != nil {
 		return err

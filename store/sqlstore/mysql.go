@@ -19,17 +19,19 @@ import (
 // defaults.
 func MySQL(number func(error) uint16) Dialect {
 	return Dialect{"mysql", func(ctx context.Context, db *sql.DB, o Options) (*database, error) {
-		return inspectMySQL(ctx, db, o, number)
+		if number == nil {
+			return nil, fmt.Errorf("%w: the function for the numbers of errors is nil", store.ErrInvalid)
+		}
+		return inspectMySQL(ctx, db, o, func(err error) string {
+			if n := number(err); n != 0 {
+				return strconv.Itoa(int(n))
+			}
+			return ""
+		})
 	}}
 }
 
-// errorNumber returns the number of an answer of the server, or 0.
-type errorNumber func(error) uint16
-
-func inspectMySQL(ctx context.Context, db *sql.DB, o Options, number errorNumber) (*database, error) {
-	if number == nil {
-		return nil, fmt.Errorf("%w: the function for the numbers of errors is nil", store.ErrInvalid)
-	}
+func inspectMySQL(ctx context.Context, db *sql.DB, o Options, code func(error) string) (*database, error) {
 	server, err := readMySQLVariables(ctx, db)
 	if err != nil {
 		return nil, err
@@ -45,30 +47,27 @@ func inspectMySQL(ctx context.Context, db *sql.DB, o Options, number errorNumber
 		durability: server.durability,
 		maxValue:   server.maxValue,
 		begin:      "start transaction",
-		refused:    number.refused,
-		// A deadlock, and a row that has changed since the snapshot.
-		retryable: func(err error) bool { return number.isOneOf(err, 1213, 1020) },
-		lasting:   number.lasting,
-		// A packet beyond max_allowed_packet, and a row too large for the log.
-		tooLarge: func(err error) bool { return number.isOneOf(err, 1153, 1118) },
-		exists:   func(err error) bool { return number.isOneOf(err, 1062) },
+		code:       code,
+		refuses:    func(code string) bool { return code != "" && !slices.Contains(unknownMySQL, code) },
+		answers: answers{
+			retryable: []string{"1213", "1020"}, // a deadlock, a row that has changed since the snapshot
+			// A server that is read-only is not meant: it may be one that a failover
+			// has replaced.
+			lasting: []string{
+				"1044", "1045", "1698", "1142", "1143", "1227", // wrong user or password, no permission
+				"1049", "1054", "1146", // no such database, column, table
+			},
+			tooLarge:     []string{"1153", "1118"}, // a packet beyond max_allowed_packet, a row too large for the log
+			exists:       []string{"1062"},
+			batchRefused: []string{"1062", refusedMariaDB},
+		},
 	}
 	base.getInTx = base.get + " for update"
-	base.removeAll = func(keys []string) (string, []any) { return removeAllMySQL(quoted, keys) }
 	if server.mariadb {
 		base.batch = base.batchMariaDB
-		base.batchRefused = func(err error) bool { return base.exists(err) || number.isOneOf(err, refusedMariaDB) }
 	}
 	base.writer = &serverWriter{database: base, db: db}
 	return base, nil
-}
-
-// removeAllMySQL looks up each key in the primary index, in order. For a list of
-// keys, the server may read the whole table, and locks every row that it reads.
-func removeAllMySQL(table string, keys []string) (string, []any) {
-	const key = "select cast(? as binary) as k"
-	return "delete " + table + " from (" + key + strings.Repeat(" union all "+key, len(keys)-1) +
-		") as named straight_join " + table + " force index (primary) on " + table + ".k = named.k", keyArgs(keys)
 }
 
 // mysqlServer describes a server.
@@ -165,31 +164,13 @@ func setupMySQL(ctx context.Context, db *sql.DB, table string, existing bool) er
 	}
 }
 
-// refused reports whether err means that a statement was not made. Every answer
-// of the server means this, except those about the end of the server or of the
-// connection, and about a commit that failed.
-func (number errorNumber) refused(err error) bool {
-	return number(err) != 0 && !number.isOneOf(err,
-		1053,             // server shuts down
-		1077, 1079, 1152, // server or connection ended
-		1158, 1159, 1160, 1161, // connection broke or timed out
-		1180, 1181, 1402, // commit or rollback failed
-		1317, 1927, 4031, // interrupted, killed, timed out
-	)
-}
-
-// lasting reports whether the server refuses the program, or lacks what the
-// program needs. A server that is read-only is not meant: it may be one that a
-// failover has replaced.
-func (number errorNumber) lasting(err error) bool {
-	return number.isOneOf(err,
-		1044, 1045, 1698, 1142, 1143, 1227, // wrong user or password, no permission
-		1049, 1054, 1146, // no such database, column, table
-	)
-}
-
-// isOneOf reports whether err is an answer of the server with one of the
-// numbers.
-func (number errorNumber) isOneOf(err error, numbers ...uint16) bool {
-	return slices.Contains(numbers, number(err))
+// unknownMySQL are the answers after which a statement may have been made: those
+// about the end of the server or of the connection, and about a commit that
+// failed.
+var unknownMySQL = []string{
+	"1053",                 // server shuts down
+	"1077", "1079", "1152", // server or connection ended
+	"1158", "1159", "1160", "1161", // connection broke or timed out
+	"1180", "1181", "1402", // commit or rollback failed
+	"1317", "1927", "4031", // interrupted, killed, timed out
 }

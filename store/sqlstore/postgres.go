@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -35,16 +34,23 @@ func inspectPostgres(ctx context.Context, db *sql.DB, o Options) (*database, err
 		durability: durability,
 		maxValue:   1<<30 - 1<<16, // a message is smaller than 1 GiB
 		begin:      "begin",
-		refused:    postgresRefused,
-		retryable:  func(err error) bool { return hasState(err, "40001", "40P01") },
-		lasting:    postgresLasting,
-		tooLarge:   func(err error) bool { return hasState(err, "54000") },
+		code:       sqlState,
+		refuses:    refusesPostgres,
+		answers: answers{
+			retryable: []string{"40001", "40P01"},
+			// A server that is read-only is not meant: it may be one that a failover
+			// has replaced.
+			lasting: []string{
+				"28000", "28P01", "42501", // wrong user, wrong password, no permission
+				"3D000", "3F000", "42P01", "42703", // no such database, schema, table, column
+			},
+			tooLarge:     []string{"54000"},
+			exists:       []string{"23505"},
+			batchRefused: []string{"23505", "22012"}, // 22012: division by zero
+		},
 	}
 	base.numberParameters()
 	base.getInTx, base.probe = base.get, "select 1"
-	base.removeAll = func(keys []string) (string, []any) { return removeAllPostgres(table, keys) }
-	base.exists = func(err error) bool { return hasState(err, "23505") }
-	base.batchRefused = func(err error) bool { return hasState(err, "23505", "22012") } // 22012: division by zero
 	base.batch = func(writes []store.Write, revs []store.Revision) *batchStatement {
 		return postgresBatch(table, writes, revs)
 	}
@@ -59,18 +65,13 @@ func inspectPostgres(ctx context.Context, db *sql.DB, o Options) (*database, err
 // missing, or has another revision, it fails with a division by zero. Thus all
 // rows of a statement that succeeds were locked by it, as in a transaction.
 func postgresBatch(table string, writes []store.Write, revs []store.Revision) *batchStatement {
-	order := make([]int, len(writes))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(writes[a].Key, writes[b].Key) })
 	b := &batchStatement{}
 	var updates, rows, upserts, deletes []string
 	parameter := func(value []byte) string {
 		b.args = append(b.args, value)
 		return "$" + strconv.Itoa(len(b.args)) + "::bytea"
 	}
-	for _, i := range order {
+	for _, i := range keyOrder(writes) {
 		w := writes[i]
 		old, ifRevision := w.Cond.Revision()
 		key := parameter([]byte(w.Key))
@@ -117,19 +118,6 @@ func postgresBatch(table string, writes []store.Write, revs []store.Revision) *b
 	}
 	b.text = "with " + strings.Join(with, ", ") + " " + made
 	return b
-}
-
-// removeAllPostgres locks the rows first: a delete takes them in any order. The
-// keys are the text of an array, which every driver can send, and with which
-// the statement is the same for any number of keys.
-func removeAllPostgres(table string, keys []string) (string, []any) {
-	hex := make([]string, len(keys))
-	for i, key := range keys {
-		hex[i] = fmt.Sprintf(`"\\x%x"`, key)
-	}
-	return "delete from " + table + " using (select k from " + table +
-			" where k = any($1::text::bytea[]) order by k for update) as locked where " + table + ".k = locked.k",
-		[]any{"{" + strings.Join(hex, ",") + "}"}
 }
 
 // maxPostgresParameters is the number of parameters up to which a batch is made
@@ -182,39 +170,22 @@ func setupPostgres(ctx context.Context, db *sql.DB, table string, existing bool)
 		// These codes mean that another session created the table at the same
 		// time.
 		_, err = db.ExecContext(ctx, fmt.Sprintf(create, table))
-		if err != nil && !hasState(err, "23505", "42P07", "42710") {
+		if err != nil && !slices.Contains([]string{"23505", "42P07", "42710"}, sqlState(err)) {
 			return err
 		}
 	}
 }
 
-// postgresRefused reports whether err means that a statement was not made. The
+// refusesPostgres reports whether a code means that a statement was not made. The
 // server aborts the transaction after an ERROR. After a FATAL or a PANIC, which
 // end the connection, the commit may have been made; and a pooler between
 // client and server may report a lost connection as an ERROR. So only the
 // classes count whose codes are always an ERROR.
-func postgresRefused(err error) bool {
-	state := sqlState(err)
+func refusesPostgres(state string) bool {
 	if len(state) != 5 || state == "40003" || state == "25P03" {
 		return false
 	}
 	return state == "57014" || strings.Contains(" 0A 21 22 23 25 26 28 2B 34 3D 3F 40 42 44 54 55 P0 ", " "+state[:2]+" ")
-}
-
-// postgresLasting reports whether the server refuses the program, or lacks what
-// the program needs. A server that is read-only is not meant: it may be one that
-// a failover has replaced.
-func postgresLasting(err error) bool {
-	return hasState(err,
-		"28000", "28P01", "42501", // wrong user, wrong password, no permission
-		"3D000", "3F000", "42P01", "42703", // no such database, schema, table, column
-	)
-}
-
-// hasState reports whether err is an answer of the server with one of the
-// codes.
-func hasState(err error, states ...string) bool {
-	return slices.Contains(states, sqlState(err))
 }
 
 // sqlState returns the code of an answer of the server, or "".

@@ -32,7 +32,8 @@ func (s *serverWriter) write(ctx context.Context, writes []store.Write, revs []s
 				return err
 			}
 			if len(writes) == 1 {
-				err = s.classify(s.makeWrite(ctx, conn, writes[0], revs[0]))
+				_, err = s.makeWrite(ctx, conn, writes[0], revs[0])
+				err = s.classify(err)
 			} else if b := s.batchStatement(writes, revs); b != nil {
 				err = s.makeBatch(ctx, conn, b, writes, revs)
 			} else {
@@ -69,7 +70,7 @@ func (s *serverWriter) makeBatch(
 	ctx context.Context, conn *sql.Conn, b *batchStatement, writes []store.Write, revs []store.Revision,
 ) error {
 	result, err := conn.ExecContext(ctx, b.text, b.args...)
-	if err != nil && s.batchRefused(err) {
+	if err != nil && s.is(err, s.answers.batchRefused) {
 		return s.transact(ctx, conn, writes, revs)
 	}
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentstate/state/store"
@@ -26,13 +28,15 @@ func SQLite() Dialect { return Dialect{"sqlite", inspectSQLite} }
 
 // The primary result codes of SQLite that matter here.
 const (
-	sqliteError       = 1
-	sqlitePermission  = 3
-	sqliteBusy        = 5
-	sqliteReadOnly    = 8
-	sqliteFull        = 13
-	sqliteTooBig      = 18
-	sqliteNotDatabase = 26
+	sqlitePermission  = "3"
+	sqliteBusy        = "5"
+	sqliteReadOnly    = "8"
+	sqliteFull        = "13"
+	sqliteTooBig      = "18"
+	sqliteNotDatabase = "26"
+	// These have no code of their own.
+	sqliteNoTable = "no such table"
+	sqliteNoFile  = "no such file"
 )
 
 func inspectSQLite(ctx context.Context, db *sql.DB, o Options) (*database, error) {
@@ -42,15 +46,18 @@ func inspectSQLite(ctx context.Context, db *sql.DB, o Options) (*database, error
 		durability: store.DurabilityPower,
 		maxValue:   1_000_000_000 - 4096, // the maximum of a row, minus the other columns
 		begin:      "begin immediate",
-		refused: func(err error) bool {
-			// An I/O error is not definite: the sync may have failed after the
-			// commit was written, and a recovery may find the commit.
-			code := sqliteCode(err)
-			return code == sqliteBusy || code == sqliteFull || sqliteLasting(err)
+		code:       sqliteCode,
+		answers: answers{
+			retryable: []string{sqliteBusy},
+			// The file is not the database of the store, or must not be written.
+			lasting:  []string{sqlitePermission, sqliteReadOnly, sqliteNotDatabase, sqliteNoTable, sqliteNoFile},
+			tooLarge: []string{sqliteTooBig},
 		},
-		retryable: func(err error) bool { return sqliteCode(err) == sqliteBusy },
-		lasting:   sqliteLasting,
-		tooLarge:  func(err error) bool { return sqliteCode(err) == sqliteTooBig },
+	}
+	base.refuses = func(code string) bool {
+		// An I/O error is not definite: the sync may have failed after the commit was
+		// written, and a recovery may find the commit.
+		return code == sqliteBusy || code == sqliteFull || slices.Contains(base.answers.lasting, code)
 	}
 	// Another process that opens the same file for the first time locks it.
 	var file databaseFile
@@ -154,18 +161,6 @@ func fileOf(ctx context.Context, db *sql.DB) (databaseFile, error) {
 
 var errFileGone = errors.New("the file of the database was removed or replaced")
 
-// sqliteLasting reports whether the file is not the database of the store, or
-// must not be written. A missing table has no code of its own.
-func sqliteLasting(err error) bool {
-	switch sqliteCode(err) {
-	case sqlitePermission, sqliteReadOnly, sqliteNotDatabase:
-		return true
-	case sqliteError:
-		return strings.Contains(err.Error(), "no such table")
-	}
-	return errors.Is(err, errFileGone)
-}
-
 // check returns an error if the path does not name the file any more. SQLite
 // itself goes on with a file that nobody else finds.
 func (f databaseFile) check() error {
@@ -176,11 +171,16 @@ func (f databaseFile) check() error {
 	return nil
 }
 
-// sqliteCode returns the primary result code of an error, or 0.
-func sqliteCode(err error) int {
+// sqliteCode returns the primary result code of an error, or "".
+func sqliteCode(err error) string {
 	var e interface{ Code() int }
-	if errors.As(err, &e) {
-		return e.Code() & 0xff
+	switch {
+	case errors.Is(err, errFileGone):
+		return sqliteNoFile
+	case !errors.As(err, &e):
+		return ""
+	case e.Code()&0xff == 1 && strings.Contains(err.Error(), sqliteNoTable):
+		return sqliteNoTable
 	}
-	return 0
+	return strconv.Itoa(e.Code() & 0xff)
 }

@@ -143,9 +143,9 @@ func (s *Store) newError(op, key string, err error) error {
 		key = single.key
 	}
 	switch {
-	case s.tooLarge(err):
+	case s.is(err, s.answers.tooLarge):
 		err = fmt.Errorf("%w: %w", store.ErrTooLarge, err)
-	case s.lasting(err) && !errors.Is(err, store.ErrUnknownOutcome):
+	case s.is(err, s.answers.lasting) && !errors.Is(err, store.ErrUnknownOutcome):
 		err = fmt.Errorf("%w: %w", store.ErrRefused, err)
 	}
 	return &store.Error{Store: s.name, Op: op, Key: key, Err: err}
