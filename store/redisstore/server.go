@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -54,18 +53,18 @@ func inspectServer(ctx context.Context, client redis.UniversalClient) (serverInf
 }
 
 func inspectNode(ctx context.Context, node *redis.Client, cluster bool) (serverInfo, error) {
-	text, err := node.Info(ctx).Result()
+	info, err := node.InfoMap(ctx).Result()
 	if err != nil {
 		return serverInfo{}, err
 	}
-	info := infoFields(text)
+	memory := info["Memory"]
 	switch {
-	case info["role"] != "master":
+	case info["Replication"]["role"] != "master":
 		return serverInfo{}, fmt.Errorf("%w: the server is a replica", store.ErrInvalid)
-	case info["maxmemory"] != "0" && info["maxmemory_policy"] != "noeviction":
+	case memory["maxmemory"] != "0" && memory["maxmemory_policy"] != "noeviction":
 		return serverInfo{}, fmt.Errorf("%w: the server evicts keys: its maxmemory-policy is %q, not noeviction",
-			store.ErrInvalid, info["maxmemory_policy"])
-	case info["cluster_enabled"] == "1" && !cluster:
+			store.ErrInvalid, memory["maxmemory_policy"])
+	case info["Cluster"]["cluster_enabled"] == "1" && !cluster:
 		return serverInfo{}, errClusterNode
 	}
 
@@ -118,15 +117,4 @@ func isLasting(err error) bool {
 		}
 	}
 	return errors.Is(err, errLost)
-}
-
-// infoFields returns the lines "name:value" of a reply to INFO.
-func infoFields(info string) map[string]string {
-	all := map[string]string{}
-	for line := range strings.Lines(info) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			all[name] = value
-		}
-	}
-	return all
 }
