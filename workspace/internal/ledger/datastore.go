@@ -112,11 +112,14 @@ func (d *DataStore) Reseal(ctx context.Context) error {
 	if d.sealer == nil {
 		return nil
 	}
-	old, err := d.keys(ctx, func(sealedWith string) bool { return sealedWith != d.sealer.first })
-	for _, key := range old {
-		err = errors.Join(err, d.resealValue(ctx, key))
+	var failed error
+	for e, err := range d.db.List(ctx, d.prefix, "", true) {
+		if _, _, h := cutSealHeader(e.Value); err == nil && h.Key != d.sealer.first {
+			err = d.resealValue(ctx, e.Key)
+		}
+		failed = errors.Join(failed, err)
 	}
-	return err
+	return failed
 }
 
 func (d *DataStore) resealValue(ctx context.Context, key string) error {
@@ -148,33 +151,14 @@ func ClearThreads(ctx context.Context, db store.Store, user string) error {
 }
 
 func clearPrefix(ctx context.Context, db store.Store, prefix string) error {
-	var all []string
+	var failed error
 	for e, err := range db.List(ctx, prefix, "", false) {
-		if err != nil {
-			return err
+		if err == nil {
+			err = store.Delete(ctx, db, e.Key, store.Always)
 		}
-		all = append(all, e.Key)
+		failed = errors.Join(failed, err)
 	}
-	var err error
-	for _, key := range all {
-		err = errors.Join(err, store.Delete(ctx, db, key, store.Always))
-	}
-	return err
-}
-
-// keys returns the keys of values, chosen by the id of the key with which each
-// is sealed, or "".
-func (d *DataStore) keys(ctx context.Context, choose func(sealedWith string) bool) ([]string, error) {
-	var keys []string
-	for e, err := range d.db.List(ctx, d.prefix, "", true) {
-		if err != nil {
-			return nil, err
-		}
-		if _, _, h := cutSealHeader(e.Value); choose(h.Key) {
-			keys = append(keys, e.Key)
-		}
-	}
-	return keys, nil
+	return failed
 }
 
 // Verify reads all values and checks that they are authentic. It returns their

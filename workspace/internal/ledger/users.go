@@ -51,13 +51,12 @@ func Heads(ctx context.Context, db store.Store, s *Sealer, r Range) iter.Seq2[Us
 		for e, err := range listHeads(ctx, db, r.Prefix, r.After, true) {
 			var u UserHead
 			if err == nil {
-				u.User, err = userOf(e.Key)
+				u, err = s.openUser(e)
 			}
 			if err != nil {
 				yield(u, err)
 				return
 			}
-			u.Head, u.Err = s.openHead(u.User, e.Key, e.Value)
 			if u.Head != nil && !u.Head.Deleted.IsZero() && !r.Deleted {
 				continue
 			}
@@ -145,14 +144,22 @@ func readHeads(ctx context.Context, db store.Store, s *Sealer, keys []string) ([
 		if e.Revision == "" {
 			continue
 		}
-		u := UserHead{}
-		if u.User, err = userOf(e.Key); err != nil {
+		u, err := s.openUser(e)
+		if err != nil {
 			return nil, err
 		}
-		u.Head, u.Err = s.openHead(u.User, e.Key, e.Value)
 		heads = append(heads, u)
 	}
 	return heads, nil
+}
+
+// openUser returns the head in an entry. It returns an error for a key that is
+// not that of a head.
+func (s *Sealer) openUser(e store.Entry) (u UserHead, err error) {
+	if u.User, err = userOf(e.Key); err == nil {
+		u.Head, u.Err = s.openHead(u.User, e.Key, e.Value)
+	}
+	return u, err
 }
 
 // busyAtOnce is the number of heads that Heads reads at once.
