@@ -20,7 +20,6 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
-	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -291,9 +290,6 @@ func (p *loadedProgram) checkRun(r *workspace.Run) {
 // look compares what a Manager shows with what is loaded.
 func (p *loadedProgram) look(m *workspace.Manager) {
 	ctx := context.Background()
-	if err := workspace.CheckCached(ctx, m, loadedUser); err != nil {
-		p.violated("cached: %v", err)
-	}
 	v, err := m.View(ctx, loadedUser)
 	p.require(err)
 	if loaded := p.loaded(nil); loaded.Version == v.Version {
@@ -311,7 +307,7 @@ func (p *loadedProgram) look(m *workspace.Manager) {
 
 func (p *loadedProgram) same(what string, live, loaded *workspace.Workspace) {
 	p.Helper()
-	if err := document.SameState(live.State(), loaded.State()); err != nil {
+	if err := sameState(live.State(), loaded.State()); err != nil {
 		p.violated("%s: %v", what, err)
 	}
 	for _, diff := range []struct {

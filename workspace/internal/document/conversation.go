@@ -1,8 +1,6 @@
 package document
 
 import (
-	"encoding/json"
-	"reflect"
 	"strconv"
 
 	"github.com/agentstate/state"
@@ -13,102 +11,54 @@ import (
 // The fields of PartConversation.
 const (
 	fieldEntries = "entries" // the numbers of messages; missing if the field messages is unset
-	fieldResults = "results" // each a form.Result whose ranges are of message numbers
+	fieldResults = "results" // each a form.Result, see result
 	fieldVersion = "version" // of the state
 	fieldNumbers = "numbers" // see numbers.go
 )
 
-// entries returns the numbers of the messages of the conversation, and false if
-// the field messages is unset.
-func (d *Document) entries() ([]int, bool, error) {
-	v := d.get(PartConversation, fieldEntries)
-	if v == nil {
-		return nil, false, nil
+// list returns a list of PartConversation, of elements of type E. It is empty if
+// the field is not set.
+func list[E any](d *Document, field string) *persist.List {
+	if v := d.get(PartConversation, field); v != nil {
+		return v.list
 	}
-	l, err := d.entryList()
-	if err != nil {
-		return nil, false, err
-	}
-	return l.Slice(0, l.Len()).([]int), true, nil
+	return newList([]E(nil))
 }
 
-// entryList is entries as a list of ints, which is empty if the field messages
-// is unset.
-func (d *Document) entryList() (*persist.List, error) {
-	if l := d.entryNumbers.Load(); l != nil {
-		return l, nil
-	}
-	l := persist.NewList(reflect.TypeFor[[]int]())
-	if v := d.get(PartConversation, fieldEntries); v != nil {
-		numbers, ok := v.numbers()
-		if !ok {
-			return nil, corrupt("$.conversation.entries", "not a list of messages")
-		}
-		l = l.Append(numbers, 0)
-	}
-	d.entryNumbers.Store(l)
-	return l, nil
+// entryList returns the numbers of the messages of the conversation, as a list of
+// int. It is empty if the field messages is unset.
+func (d *Document) entryList() *persist.List { return list[int](d, fieldEntries) }
+
+func (d *Document) entries() []int {
+	l := d.entryList()
+	return l.Slice(0, l.Len()).([]int)
 }
 
-// noteEntries makes the numbers of the conversation those after an effect.
-func (d *Document) noteEntries(e *state.Effect) {
-	l := d.entryNumbers.Load()
-	if l == nil {
-		return
-	}
-	var added []int
-	switch e.Kind {
-	case state.EffectDropFirst, state.EffectTruncate, state.EffectRemoveAt:
-	case state.EffectAppend, state.EffectInsert:
-		numbers, ok := messageNumbers(e.Value)
-		if !ok {
-			d.entryNumbers.Store(nil)
-			return
-		}
-		added = numbers
-	default:
-		d.entryNumbers.Store(nil)
-		return
-	}
-	d.entryNumbers.Store(edited(l, e, added))
-}
+// resultList returns the results of the history, as a list of result.
+func (d *Document) resultList() *persist.List { return list[result](d, fieldResults) }
 
-// results returns the texts of the results.
-func (d *Document) results() ([]state.JSON, error) {
-	v := d.get(PartConversation, fieldResults)
-	if v == nil {
-		return nil, nil
-	}
-	texts, ok := v.texts()
-	if !ok {
-		return nil, corrupt("$.conversation.results", "not a list")
-	}
-	return texts, nil
+func (d *Document) results() []result {
+	l := d.resultList()
+	return l.Slice(0, l.Len()).([]result)
 }
 
 // resultPath is the place of a result.
 func resultPath(i int) string { return jsontext.Index("$.conversation.results", i) }
 
-// decodeResult decodes the result with an index into v.
-func decodeResult(text state.JSON, i int, v any) error {
-	if json.Unmarshal([]byte(text), v) != nil {
-		return corrupt(resultPath(i), "not a result")
-	}
-	return nil
-}
-
 // version returns the version of the state.
-func (d *Document) version() (uint64, error) {
+func (d *Document) version() uint64 {
 	v := d.get(PartConversation, fieldVersion)
 	if v == nil {
-		return 0, nil
+		return 0
 	}
+	n, _ := readVersion(v.text)
+	return n
+}
+
+func readVersion(text state.JSON) (uint64, bool) {
 	const most = 1 << 53 // JSON readers lose larger integers; no state counts that far
-	n, err := strconv.ParseUint(string(v.json()), 10, 64)
-	if err != nil || n > most {
-		return 0, corrupt("$.conversation.version", "not a version")
-	}
-	return n, nil
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	return n, err == nil && n <= most
 }
 
 func versionEffect(n uint64) state.Effect {
@@ -120,10 +70,7 @@ func IsVersion(e state.Effect) bool { return e.Part == PartConversation && e.Fie
 
 // nextVersion returns the effect that counts effects of this package as a
 // version of the state.
-func (d *Document) nextVersion() (state.Effect, error) {
-	n, err := d.version()
-	return versionEffect(n + 1), err
-}
+func (d *Document) nextVersion() state.Effect { return versionEffect(d.version() + 1) }
 
 // RedactConversation returns the value of an effect on PartConversation with
 // the texts of results and the ids of runs passed through redact. Everything
@@ -139,14 +86,8 @@ func RedactConversation(e state.Effect, redact func(string) string) state.JSON {
 	if e.Field != fieldResults {
 		return e.Value
 	}
-	elements, err := jsontext.Elements([]byte(e.Value))
-	texts := make([]state.JSON, len(elements))
-	for i, data := range elements {
-		if err == nil {
-			texts[i], err = redactResult(data, redact)
-		}
-	}
-	if err != nil {
+	texts, ok := readAll(e.Value, func(data []byte) (state.JSON, bool) { return redactResult(data, redact) })
+	if !ok {
 		return state.JSONText(redact(string(e.Value)))
 	}
 	return arrayText(texts)
@@ -154,10 +95,10 @@ func RedactConversation(e state.Effect, redact func(string) string) state.JSON {
 
 // redactResult returns the text of a result with its strings passed through
 // redact.
-func redactResult(data []byte, redact func(string) string) (state.JSON, error) {
+func redactResult(data []byte, redact func(string) string) (state.JSON, bool) {
 	members, err := jsontext.Members(data)
 	if err != nil {
-		return "", err
+		return "", false
 	}
 	out := []byte{'{'}
 	for i, m := range members {
@@ -172,5 +113,5 @@ func redactResult(data []byte, redact func(string) string) (state.JSON, error) {
 			out = append(out, m.Value...)
 		}
 	}
-	return state.JSON(append(out, '}')), nil
+	return state.JSON(append(out, '}')), true
 }

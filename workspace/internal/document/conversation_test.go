@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/transcript"
 )
@@ -201,8 +202,8 @@ func TestDocumentFollowsTheState(t *testing.T) {
 			again := load(t, d)
 			require.Empty(t, cmp.Diff(plainOf(t, st), plainOf(t, again)))
 			require.NotContains(t, string(d.Encode()), "scratch")
-			require.NoError(t, base.Check(), "a clone")
-			require.NoError(t, clone.Check(), "a later clone")
+			load(t, base)
+			load(t, clone)
 
 			switch rapid.IntRange(0, 7).Draw(rt, "then") {
 			case 0:
@@ -221,13 +222,19 @@ func TestDocumentFollowsTheState(t *testing.T) {
 				snapshot = st.Snapshot()
 			case 3:
 				before := state.Messages.Or(st, nil)
-				effects, err := d.AnswerPending(empty, "")
+				effects, err := d.EndRun(empty, "")
 				require.NoError(t, err)
 				require.Equal(t, len(transcript.Pending(before)) == 0, len(effects) == 0)
 				require.NoError(t, d.Apply(stored(t, effects)))
 				st = load(t, d)
 				if len(effects) > 0 {
-					want, _ := transcript.Repair(before, transcript.Profile{}, transcript.Policy{AnswerCalls: true})
+					var answers []state.ToolResultMessage
+					for _, c := range transcript.Pending(before) {
+						answers = append(answers, state.ToolError(state.ToolCall{ID: c.ID, Name: c.Name}, origin.NoResult))
+					}
+					want, err := transcript.Answer(before, answers...)
+					require.NoError(t, err)
+					require.Empty(t, transcript.Pending(want))
 					require.Equal(t, raws(want), raws(state.Messages.Or(st, nil)))
 				}
 				snapshot = st.Snapshot()
@@ -440,9 +447,11 @@ func TestContentThatIsNoState(t *testing.T) {
 		"version is too much":       {`{"conversation":{"version":9223372036854775808}}`, "$.conversation.version", true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var st *state.State
 			d, err := Decode([]byte(c.content))
-			require.NoError(t, err)
-			st, _, err := d.Load(docSchema)
+			if err == nil {
+				st, _, err = d.Load(docSchema)
+			}
 			require.ErrorContains(t, err, c.says)
 			require.True(t, strings.HasPrefix(err.Error(), "workspace: "))
 			require.NotContains(t, err.Error(), "hidden")
@@ -499,7 +508,7 @@ func TestDocumentIsReadByMany(t *testing.T) {
 		go func() {
 			_, _, err := d.Load(docSchema)
 			if err == nil {
-				_, err = d.AnswerPending(empty, "")
+				_, err = d.EndRun(empty, "")
 			}
 			if err == nil {
 				_, err = d.Clone().Shorten(0, 0)

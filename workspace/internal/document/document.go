@@ -41,7 +41,8 @@ const (
 // Documents hold lists of these types.
 func init() {
 	persist.Declare[state.JSON]()
-	persist.Declare[resultRanges]()
+	persist.Declare[result]()
+	persist.Declare[runNumbers]()
 }
 
 // Document is the content of a workspace. Concurrent goroutines may read it and
@@ -52,14 +53,6 @@ type Document struct {
 	owner atomic.Uint64
 	// messages is the index of PartMessage, or nil if it has to be built.
 	messages atomic.Pointer[messageIndex]
-	// entryNumbers are the numbers of the messages of the conversation, or nil if
-	// they are not known.
-	entryNumbers atomic.Pointer[persist.List] // of ints
-	// newest is the end of fieldNumbers, or nil if it has to be read.
-	newest atomic.Pointer[numbering]
-	// references are the ranges of messages of the results, or nil if they are
-	// not known.
-	references *persist.List // of resultRanges
 	// unused says that there may be messages to which nothing refers. edited says
 	// that not only the oldest ones were dropped since they were deleted last; swept
 	// is the number of messages that were left then, or 0.
@@ -121,7 +114,9 @@ func Decode(data []byte) (*Document, error) {
 	d := New()
 	d.unused = true
 	for _, p := range parts {
-		d.fill(p.name, data, p.fields)
+		if err := d.fill(p.name, data, p.fields); err != nil {
+			return nil, err
+		}
 	}
 	return d, nil
 }
@@ -133,17 +128,22 @@ type fieldSpan struct {
 }
 
 // fill gives a new document a part, whose fields have different names.
-func (d *Document) fill(part string, data []byte, fields []fieldSpan) {
+func (d *Document) fill(part string, data []byte, fields []fieldSpan) error {
 	if len(fields) == 0 {
-		return
+		return nil
 	}
 	entries := make([]persist.Entry[fieldValue], len(fields))
 	for i, f := range fields {
-		entries[i] = persist.Entry[fieldValue]{Key: f.name, Value: &fieldValue{text: state.JSON(f.value.In(data))}}
+		v, problem := newValue(part, f.name, state.JSON(f.value.In(data)))
+		if problem != "" {
+			return corrupt(jsontext.Path(jsontext.Path("$", part), fault.Clip(f.name)), problem)
+		}
+		entries[i] = persist.Entry[fieldValue]{Key: f.name, Value: v}
 	}
 	p := d.addPart(part)
 	p.fields.Fill(d.owner.Load(), entries)
 	p.len = len(fields)
+	return nil
 }
 
 // Encode returns the document as JSON, compact and sorted: equal content gives
@@ -175,14 +175,12 @@ func (d *Document) Encode() []byte {
 // Clone returns a document with the same content. The cost does not depend on
 // how much that is.
 func (d *Document) Clone() *Document {
-	c := &Document{references: d.references, unused: d.unused, edited: d.edited, swept: d.swept, conversation: d.conversation, parts: d.shareParts(0)}
+	c := &Document{unused: d.unused, edited: d.edited, swept: d.swept, conversation: d.conversation, parts: d.shareParts(0)}
 	c.owner.Store(persist.NewOwner())
 	d.owner.Store(persist.NewOwner())
 	if x := d.messages.Load(); x != nil {
 		c.messages.Store(x.clone())
 	}
-	c.entryNumbers.Store(d.entryNumbers.Load())
-	c.newest.Store(d.newest.Load())
 	c.empty.Store(d.empty.Load())
 	return c
 }
@@ -300,10 +298,7 @@ func (d *Document) put(name, field string, v *fieldValue) {
 	case old != nil && v == nil:
 		p.len--
 	}
-	switch {
-	case name == PartMessage:
+	if name == PartMessage {
 		d.noteMessage(field, old, v)
-	case name == PartConversation && field == fieldNumbers:
-		d.newest.Store(nil)
 	}
 }

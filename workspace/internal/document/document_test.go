@@ -148,14 +148,18 @@ func FuzzDocument(f *testing.F) {
 		if json.Unmarshal(edits, &effects) != nil {
 			effects = nil
 		}
-		fit := true
+		fit, want := true, before
 		for _, e := range effects {
 			fit = fit && model.apply(e)
+			after, err := Decode([]byte(model.text(t)))
+			if fit = fit && err == nil; fit {
+				want = string(after.Encode())
+			}
 		}
 		base := d.Clone()
 		if err := d.Apply(effects); fit {
 			require.NoError(t, err)
-			require.Equal(t, model.text(t), string(d.Encode()))
+			require.Equal(t, want, string(d.Encode()))
 		} else {
 			require.ErrorIs(t, err, ErrCorrupt)
 			require.Equal(t, before, string(d.Encode()))
@@ -172,7 +176,7 @@ func FuzzDocument(f *testing.F) {
 		_, _ = s.KV().Delete("a")
 		require.NoError(t, s.History().Append(state.InferenceResult{History: state.Messages.Or(s, nil), Output: []state.Message{state.UserText("b")}}))
 		for _, change := range []func() ([]state.Effect, error){
-			func() ([]state.Effect, error) { return d.AnswerPending(empty, "") },
+			func() ([]state.Effect, error) { return d.EndRun(empty, "") },
 			func() ([]state.Effect, error) { return d.Clone().Shorten(1, 1) },
 			func() ([]state.Effect, error) { return d.Save(from, s, nil) },
 		} {

@@ -13,14 +13,14 @@ import (
 // none and returns ErrCorrupt.
 func (d *Document) Apply(effects []state.Effect) error {
 	added, err := d.apply(effects)
-	if err == nil && !referToAll(effects, added) { // as after an import or a rollback
-		d.unused, d.edited = true, true
+	if err == nil && added { // perhaps messages to which nothing refers, as after a rollback
+		d.unused = true
 	}
 	return err
 }
 
-// apply returns the numbers of the messages that the effects add.
-func (d *Document) apply(effects []state.Effect) (added []int, err error) {
+// apply reports whether the effects add messages.
+func (d *Document) apply(effects []state.Effect) (added bool, err error) {
 	before := make([]*fieldValue, len(effects))
 	talked := false
 	for i := range effects {
@@ -31,14 +31,20 @@ func (d *Document) apply(effects []state.Effect) (added []int, err error) {
 			for j := i - 1; j >= 0; j-- {
 				d.put(effects[j].Part, effects[j].Field, before[j])
 			}
-			d.forgetConversation()
-			return nil, fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
+			d.unused, d.edited, d.conversation = true, true, &keptConversation{}
+			return false, fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
 				fault.Quote(string(e.Kind)), fault.Quote(e.Field), fault.Quote(e.Part), problem)
 		}
 		d.put(e.Part, e.Field, after)
-		talked = d.noteConversation(e, before[i]) || talked
-		if n, ok := messageField(e.Field); ok && e.Part == PartMessage && before[i] == nil {
-			added = append(added, n)
+		switch {
+		case e.Part == PartMessage && before[i] == nil:
+			added = true
+		case e.Part == PartMessage && after != nil:
+			talked = true
+		case e.Part == PartConversation && e.Field != fieldVersion && e.Field != fieldNumbers:
+			talked = true
+			d.unused = d.unused || e.Kind != state.EffectAppend
+			d.edited = d.edited || e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
 		}
 	}
 	if talked {
@@ -65,8 +71,8 @@ func (d *Document) RevertFields(to *Document, included func(part, field string) 
 			effects = append(effects, valueEffects(part, field, d.get(part, field), to.get(part, field))...)
 		}
 	}
-	if next, err := d.nextVersion(); err == nil && len(effects) > 0 {
-		effects = append(effects, next)
+	if len(effects) > 0 {
+		effects = append(effects, d.nextVersion())
 	}
 	return effects
 }

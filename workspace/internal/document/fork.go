@@ -11,26 +11,18 @@ var ErrNoMessage = errors.New("document: no such message")
 
 // HasMessage reports whether the conversation has the message with a number.
 func (d *Document) HasMessage(n int) (bool, error) {
-	entries, _, err := d.entries()
-	return slices.Contains(entries, n), err
+	return slices.Contains(d.entries(), n), nil
 }
 
 // CutBefore removes the message with a number from the conversation, and those
 // behind it.
 func (d *Document) CutBefore(n int) error {
-	entries, _, err := d.entries()
-	if err != nil {
-		return err
-	}
+	entries := d.entries()
 	at := slices.Index(entries, n)
 	if at < 0 {
 		return ErrNoMessage
 	}
-	next, err := d.nextVersion()
-	if err != nil {
-		return err
-	}
-	return d.Apply(append(listEffects(PartConversation, fieldEntries, entries, entries[:at], numberArray), next))
+	return d.Apply(append(listEffects(PartConversation, fieldEntries, entries, entries[:at], numberArray), d.nextVersion()))
 }
 
 // AnswerAll answers all calls without a result, also those that are suspended.
@@ -43,11 +35,11 @@ func (d *Document) AnswerAll() error {
 	if err == nil {
 		err = d.Apply(effects)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		effects, err = d.EndRun(func() (*Document, error) { return New(), nil }, "")
 	}
-	if effects, err = d.AnswerPending(func() (*Document, error) { return New(), nil }, ""); err != nil {
-		return err
+	if err == nil {
+		err = d.Apply(effects)
 	}
-	return d.Apply(effects)
+	return err
 }

@@ -73,9 +73,7 @@ func (d *Document) ApplySaved(effects []state.Effect, by Origin, schema *state.S
 	if _, err := d.apply(effects); err != nil { // Save adds no message to which nothing refers
 		return err
 	}
-	if err := d.noteRecord(effects, by); err != nil {
-		return err
-	}
+	d.noteRecord(effects, by)
 	d.conversation = &keptConversation{}
 	d.conversation.keep(schema, saved)
 	return nil

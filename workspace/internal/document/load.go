@@ -1,6 +1,7 @@
 package document
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,11 +16,7 @@ import (
 // the schema has no place stay in the document. moved are the fields that the
 // document holds otherwise than the state.
 func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err error) {
-	version, err := d.version()
-	if err != nil {
-		return nil, nil, err
-	}
-	fields := form.State{Format: form.Format, Version: version}
+	fields := form.State{Format: form.Format, Version: d.version()}
 	partOf := map[string]string{} // where a stored field is
 	hasMessages := false
 	empty := d.emptyOf(schema)
@@ -166,36 +163,26 @@ func (m Moved) Forget(effects []state.Effect) {
 // loadConversation adds the messages, the results and, if the schema has the
 // field messages, the conversation.
 func (d *Document) loadConversation(out *form.State, hasMessages bool) error {
-	places, err := newFormPlaces(d)
-	if err != nil {
-		return err
-	}
+	places := newFormPlaces(d)
 	out.Messages = make([]form.Message, len(places.texts))
 	for i, text := range places.texts {
 		out.Messages[i] = form.Message(text)
 	}
-	entries, set, err := d.entries()
-	if err != nil {
-		return err
-	}
-	if set && hasMessages {
-		ranges, err := places.ranges("$.conversation.entries", rangesOf(entries))
+	if hasMessages && d.Has(PartConversation, fieldEntries) {
+		ranges, err := places.ranges("$.conversation.entries", rangesOf(d.entries()))
 		if err != nil {
 			return err
 		}
 		ranges = append([]form.Run{}, ranges...) // not nil if it is empty
 		out.Conversation = &ranges
 	}
-	texts, err := d.results()
-	if err != nil {
-		return err
-	}
-	for i, text := range texts {
+	for i, stored := range d.results() {
 		var r form.Result
-		if err := decodeResult(text, i, &r); err != nil {
-			return err
+		if json.Unmarshal([]byte(stored.text), &r) != nil {
+			return corrupt(resultPath(i), "not a result")
 		}
 		for _, ranges := range []*[]form.Run{&r.Prompt, &r.History, &r.Output, &r.ToolCalls} {
+			var err error
 			if *ranges, err = places.ranges(resultPath(i), *ranges); err != nil {
 				return err
 			}
@@ -213,17 +200,19 @@ type formPlaces struct {
 	texts   []state.JSON
 }
 
-func newFormPlaces(d *Document) (*formPlaces, error) {
-	list, err := d.numbered()
-	if err != nil {
-		return nil, err
-	}
-	texts, places := distinct(list)
-	numbers := make([]int, len(list))
+func newFormPlaces(d *Document) *formPlaces {
+	list := d.numbered()
+	p := &formPlaces{numbers: make([]int, len(list)), places: make([]int, len(list))}
+	known := make(map[state.JSON]int, len(list))
 	for i, m := range list {
-		numbers[i] = m.number
+		place, ok := known[m.text]
+		if !ok {
+			place = len(p.texts)
+			known[m.text], p.texts = place, append(p.texts, m.text)
+		}
+		p.numbers[i], p.places[i] = m.number, place
 	}
-	return &formPlaces{numbers, places, texts.texts}, nil
+	return p
 }
 
 // ranges returns ranges of places for ranges of numbers. path is where they

@@ -26,9 +26,9 @@ func TestShortenLongConversations(t *testing.T) {
 		short := d.Clone()
 		_, err = short.Shorten(c.most, -1)
 		require.NoError(t, err)
-		require.Equal(t, c.want, short.length(fieldEntries))
+		require.Equal(t, c.want, short.entryList().Len())
 		_, err = short.Shorten(c.most, -1)
 		require.NoError(t, err)
-		require.Equal(t, c.want, short.length(fieldEntries))
+		require.Equal(t, c.want, short.entryList().Len())
 	}
 }

@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/form"
-	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/persist"
 )
 
@@ -23,18 +21,17 @@ type messageIndex struct {
 }
 
 // index returns the index of PartMessage. The caller must not change it.
-func (d *Document) index() (*messageIndex, error) {
-	if x := d.messages.Load(); x != nil {
-		return x, nil
+func (d *Document) index() *messageIndex {
+	x := d.messages.Load()
+	if x == nil {
+		x = &messageIndex{}
+		owner := persist.NewOwner()
+		for _, m := range d.numbered() {
+			x.add(owner, m.text, m.number)
+		}
+		d.messages.Store(x)
 	}
-	list, err := d.numbered()
-	if err != nil {
-		return nil, err
-	}
-	texts, _ := distinct(list)
-	x := texts.index()
-	d.messages.Store(x)
-	return x, nil
+	return x
 }
 
 // numberedMessage is the text of a message with its number.
@@ -44,72 +41,14 @@ type numberedMessage struct {
 }
 
 // numbered returns the messages in the order of their numbers.
-func (d *Document) numbered() ([]numberedMessage, error) {
+func (d *Document) numbered() []numberedMessage {
 	list := make([]numberedMessage, 0, d.count(PartMessage))
-	first, last := maxNumber, -maxNumber
 	for field, v := range d.fields(PartMessage) {
-		n, ok := messageField(field)
-		if !ok {
-			return nil, corrupt(jsontext.Path("$.message", fault.Clip(field)), "not the number of a message")
-		}
+		n, _ := messageField(field)
 		list = append(list, numberedMessage{n, v.json()})
-		first, last = min(first, n), max(last, n)
-	}
-	if len(list) > 0 && last-first < 2*len(list) {
-		return placed(list, first, last), nil
 	}
 	slices.SortFunc(list, func(a, b numberedMessage) int { return cmp.Compare(a.number, b.number) })
-	return list, nil
-}
-
-// placed returns messages in the order of their numbers, of which most are
-// there between the first and the last. It takes a tenth of the time of sorting.
-func placed(list []numberedMessage, first, last int) []numberedMessage {
-	places := make([]numberedMessage, last-first+1)
-	for _, m := range list {
-		places[m.number-first] = m
-	}
-	return slices.DeleteFunc(places, func(m numberedMessage) bool { return m.number == 0 })
-}
-
-// distinctTexts are the different texts of messages, in the order of the lowest
-// number of each.
-type distinctTexts struct {
-	texts  []state.JSON
-	lowest []int
-	first  int // the lowest number of all messages, if it is negative
-	last   int // the highest number of all messages, if it is positive
-}
-
-// distinct returns the different texts of messages that are in order, and the
-// place of each message among them.
-func distinct(list []numberedMessage) (d distinctTexts, places []int) {
-	known := make(map[state.JSON]int, len(list))
-	places = make([]int, len(list))
-	d.texts, d.lowest = make([]state.JSON, 0, len(list)), make([]int, 0, len(list))
-	for i, m := range list {
-		place, ok := known[m.text]
-		if !ok {
-			place = len(d.texts)
-			known[m.text] = place
-			d.texts, d.lowest = append(d.texts, m.text), append(d.lowest, m.number)
-		}
-		places[i] = place
-		d.first, d.last = min(d.first, m.number), max(d.last, m.number)
-	}
-	return d, places
-}
-
-// index returns the index of the messages. It is filled at once, in a fraction
-// of the time that adding one message after the other takes.
-func (d *distinctTexts) index() *messageIndex {
-	entries := make([]persist.Entry[int], len(d.texts))
-	for i, text := range d.texts {
-		entries[i] = persist.Entry[int]{Key: string(text), Value: &d.lowest[i]}
-	}
-	x := &messageIndex{first: d.first, last: d.last}
-	x.numbers.Fill(persist.NewOwner(), entries)
-	return x
+	return list
 }
 
 func (x *messageIndex) clone() *messageIndex {
@@ -140,9 +79,9 @@ func (d *Document) noteMessage(field string, old, v *fieldValue) {
 	if x == nil {
 		return
 	}
-	n, ok := messageField(field)
+	n, _ := messageField(field)
 	switch {
-	case !ok, old != nil && v != nil:
+	case old != nil && v != nil:
 		d.messages.Store(nil)
 	case v != nil:
 		x.add(d.owner.Load(), v.json(), n)
@@ -224,16 +163,12 @@ type interner struct {
 	effects  []state.Effect     // add the new messages to the document
 }
 
-func newInterner(d *Document) (*interner, error) {
-	x, err := d.index()
-	if err != nil {
-		return nil, err
-	}
-	next, err := d.NextNumber()
+func newInterner(d *Document) *interner {
+	x := d.index()
 	return &interner{
-		document: d, known: x, next: max(next, x.last+1), other: x.first - 1,
+		document: d, known: x, next: max(d.nextNumber(), x.last+1), other: x.first - 1,
 		texts: map[int]state.JSON{}, numbers: map[state.JSON]int{},
-	}, err
+	}
 }
 
 // newMessages returns the effects that add the new messages. Numbers are never

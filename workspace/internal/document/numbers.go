@@ -2,11 +2,9 @@ package document
 
 import (
 	"crypto/rand"
-	"math"
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/agentstate/state"
@@ -37,127 +35,106 @@ type Origin struct {
 	Run  string    // the id of the message that the run has handled, or "" if no run has stored it
 }
 
-// numbering is the end of fieldNumbers.
-type numbering struct {
-	next int    // the number of the next message
-	run  string // of the last group
+// runNumbers are the numbers that the records of a run have given.
+type runNumbers struct {
+	run     string
+	records []recordNumbers
+}
+
+// recordNumbers are those that a record has given.
+type recordNumbers struct {
+	end  int // the number after them
 	time int64
 }
 
-// numbering returns the end of the field.
-func (d *Document) numbering() (numbering, error) {
-	if x := d.newest.Load(); x != nil {
-		return *x, nil
+// readRunNumbers reads a group of fieldNumbers.
+func readRunNumbers(data []byte) (r runNumbers, ok bool) {
+	elements, err := jsontext.Elements(data)
+	if err != nil || len(elements) < 3 || len(elements)%2 == 0 || jsontext.Kind(elements[0]) != "string" {
+		return r, false
 	}
-	x := numbering{next: 1}
-	groups, err := d.numberGroups()
-	if err == nil && groups.Len() > 0 {
-		at := groups.Len() - 1
-		err = eachRecord(persist.At[state.JSON](groups, at), at, func(end int, by Origin) {
-			x = numbering{end, by.Run, by.Time.UnixMilli()}
-		})
-	}
-	if err != nil {
-		return x, err
-	}
-	d.newest.Store(&x)
-	return x, nil
-}
-
-// numberGroups returns the groups, as a list of state.JSON.
-func (d *Document) numberGroups() (*persist.List, error) {
-	v := d.get(PartConversation, fieldNumbers)
-	if v == nil {
-		v = &fieldValue{text: "[]"}
-	}
-	groups, ok := v.elements()
-	if !ok {
-		return nil, corrupt("$.conversation.numbers", "not a list")
-	}
-	return groups, nil
-}
-
-// eachRecord calls fn for each record of a group, with the number after those
-// that it has given.
-func eachRecord(group state.JSON, at int, fn func(end int, by Origin)) error {
-	elements, err := jsontext.Elements([]byte(group))
-	fit := err == nil && len(elements) >= 3 && len(elements)%2 == 1 && jsontext.Kind(elements[0]) == "string"
-	var ms int64
-	for i := 1; fit && i < len(elements); i += 2 {
-		more, err := strconv.ParseInt(string(elements[i]), 10, 64)
+	r.run = jsontext.Unquote(elements[0])
+	var last recordNumbers
+	for i := 1; i < len(elements); i += 2 {
+		ms, err := strconv.ParseInt(string(elements[i]), 10, 64)
 		end, ok := messageNumber(string(elements[i+1]))
-		if fit = err == nil && ok; fit {
-			ms += more
-			fn(end, Origin{time.UnixMilli(ms).UTC(), jsontext.Unquote(elements[0])})
+		if err != nil || !ok || end < last.end {
+			return r, false
 		}
+		last = recordNumbers{end, last.time + ms}
+		r.records = append(r.records, last)
 	}
-	if !fit {
-		return corrupt(jsontext.Index("$.conversation.numbers", at), "not the numbers of a run")
-	}
-	return nil
+	return r, true
 }
+
+// json returns the group of fieldNumbers.
+func (r runNumbers) json() state.JSON {
+	text := jsontext.AppendQuote([]byte{'['}, r.run)
+	var last recordNumbers
+	for _, next := range r.records {
+		text = strconv.AppendInt(append(text, ','), next.time-last.time, 10)
+		text = strconv.AppendInt(append(text, ','), int64(next.end), 10)
+		last = next
+	}
+	return state.JSON(append(text, ']'))
+}
+
+// end returns the number after those that the run has given.
+func (r runNumbers) end() int { return r.records[len(r.records)-1].end }
+
+// numberGroups returns the groups of fieldNumbers, as a list of runNumbers.
+func (d *Document) numberGroups() *persist.List { return list[runNumbers](d, fieldNumbers) }
 
 // ApplyRecord is Apply for the effects of a record, which was stored at a time by
 // a run. It notes the numbers that the record gives. If it returns an error, the
 // document is not to be used any more.
 func (d *Document) ApplyRecord(effects []state.Effect, by Origin) error {
-	if err := d.Apply(effects); err != nil {
-		return err
+	err := d.Apply(effects)
+	if err == nil {
+		d.noteRecord(effects, by)
 	}
-	return d.noteRecord(effects, by)
+	return err
 }
 
 // noteRecord notes the numbers that a record gives, whose effects were applied.
-func (d *Document) noteRecord(effects []state.Effect, by Origin) error {
-	x, err := d.numbering()
-	if err != nil {
-		return err
-	}
-	end := x.next
+func (d *Document) noteRecord(effects []state.Effect, by Origin) {
+	next := d.nextNumber()
+	end := next
 	for i := range effects {
 		if e := &effects[i]; e.Part == PartMessage && e.Kind == state.EffectSet {
-			if n, ok := messageNumber(e.Field); ok {
-				end = max(end, n+1)
+			if n, _ := messageField(e.Field); n >= end {
+				end = n + 1
 			}
 		}
 	}
-	if end == x.next { // what it sets had numbers before, as after undoing a run
-		return nil
+	if end == next { // what it sets had numbers before, as after undoing a run
+		return
 	}
-	groups, err := d.numberGroups()
-	if err != nil {
-		return err
+	groups, group := d.numberGroups(), runNumbers{run: by.Run}
+	if last := groups.Len() - 1; last >= 0 {
+		if newest := persist.At[runNumbers](groups, last); newest.run == by.Run {
+			group.records = slices.Clip(newest.records)
+			groups = groups.Take(last, 0)
+		}
 	}
-	ms, last := by.Time.UnixMilli(), groups.Len()-1
-	var group []byte
-	if last >= 0 && x.run == by.Run {
-		group = []byte(persist.At[state.JSON](groups, last))
-		group = strconv.AppendInt(append(group[:len(group)-1], ','), ms-x.time, 10)
-		groups = groups.Take(last, 0)
-	} else {
-		group = jsontext.AppendQuote([]byte{'['}, by.Run)
-		group = strconv.AppendInt(append(group, ','), ms, 10)
+	group.records = append(group.records, recordNumbers{end, by.Time.UnixMilli()})
+	d.put(PartConversation, fieldNumbers, &fieldValue{list: groups.Append([]runNumbers{group}, 0)})
+}
+
+// nextNumber returns the number that the next message of the conversation gets.
+func (d *Document) nextNumber() int {
+	groups := d.numberGroups()
+	if groups.Len() == 0 {
+		return 1
 	}
-	group = append(strconv.AppendInt(append(group, ','), int64(end), 10), ']')
-	d.put(PartConversation, fieldNumbers, &fieldValue{list: groups.Append([]state.JSON{state.JSON(group)}, 0)})
-	d.newest.Store(&numbering{end, by.Run, ms})
-	return nil
+	return persist.At[runNumbers](groups, groups.Len()-1).end()
 }
 
 // NextNumber returns the number that the next message of the conversation gets.
-func (d *Document) NextNumber() (int, error) {
-	x, err := d.numbering()
-	return x.next, err
-}
+func (d *Document) NextNumber() (int, error) { return d.nextNumber(), nil }
 
 // Numbers returns the numbers of the messages of the conversation.
-func (d *Document) Numbers() ([]int, error) {
-	l, err := d.entryList()
-	if err != nil {
-		return nil, err
-	}
-	return l.Slice(0, l.Len()).([]int), nil
-}
+func (d *Document) Numbers() ([]int, error) { return d.entries(), nil }
 
 // Origins knows when each message of a conversation was stored, and by which
 // run. Those that are not known have no time.
@@ -168,17 +145,11 @@ type Origins struct {
 
 // Origins returns the origins of the messages of the conversation.
 func (d *Document) Origins() (*Origins, error) {
-	groups, err := d.numberGroups()
-	if err != nil {
-		return nil, err
-	}
-	o := &Origins{}
+	groups, o := d.numberGroups(), &Origins{}
 	for i := range groups.Len() {
-		err := eachRecord(persist.At[state.JSON](groups, i), i, func(end int, by Origin) {
-			o.ends, o.by = append(o.ends, end), append(o.by, by)
-		})
-		if err != nil {
-			return nil, err
+		group := persist.At[runNumbers](groups, i)
+		for _, record := range group.records {
+			o.ends, o.by = append(o.ends, record.end), append(o.by, Origin{time.UnixMilli(record.time).UTC(), group.run})
 		}
 	}
 	if !slices.IsSorted(o.ends) {
@@ -196,47 +167,24 @@ func (o *Origins) Of(n int) Origin {
 	return o.by[i]
 }
 
-// groupEnd returns the number after those that a group has given, or one that is
-// too high if it is not one.
-func groupEnd(group state.JSON) int {
-	text := strings.TrimSuffix(string(group), "]")
-	if n, ok := messageNumber(text[strings.LastIndexByte(text, ',')+1:]); ok {
-		return n
-	}
-	return math.MaxInt
-}
-
 // minGroups is the number of groups below which none is dropped.
 const minGroups = 32
 
-// shortenNumbers returns the effect that drops the groups of messages that have
-// left the conversation, if they are half of all.
-func (d *Document) shortenNumbers() ([]state.Effect, error) {
-	groups, err := d.numberGroups()
-	if err != nil || groups.Len() < minGroups {
-		return nil, err
+// shortenNumbers returns the effect that drops the first half of the groups, if
+// all messages of those have left the conversation.
+func (d *Document) shortenNumbers() []state.Effect {
+	groups, entries := d.numberGroups(), d.entryList()
+	if groups.Len() < minGroups {
+		return nil
 	}
-	entries, err := d.entryList()
-	if err != nil {
-		return nil, err
-	}
-	first := math.MaxInt
-	unneeded := func() int {
-		return sort.Search(groups.Len()-1, func(i int) bool { // the last one has the next number
-			return groupEnd(persist.At[state.JSON](groups, i)) > first
-		})
-	}
+	half := groups.Len() / 2
+	end := persist.At[runNumbers](groups, half-1).end()
 	for i := range entries.Len() { // of which the first mostly has the lowest number
-		first = min(first, persist.At[int](entries, i))
-		if i == 0 && unneeded() < groups.Len()/2 {
-			return nil, nil
+		if persist.At[int](entries, i) < end {
+			return nil
 		}
 	}
-	n := unneeded()
-	if n < groups.Len()/2 {
-		return nil, nil
-	}
-	return []state.Effect{dropFirstEffect(fieldNumbers, n)}, nil
+	return []state.Effect{dropFirstEffect(fieldNumbers, half)}
 }
 
 // numbersOf returns the numbers of an edited list of messages. The new ones at

@@ -83,7 +83,7 @@ func TestNumbersAreGivenOnce(t *testing.T) {
 				st = load(t, d)
 				snapshot = st.Snapshot()
 			case 3:
-				effects, err := d.AnswerPending(empty, "")
+				effects, err := d.EndRun(empty, "")
 				require.NoError(t, err)
 				apply(effects)
 				st = load(t, d)
@@ -206,27 +206,16 @@ func must[T any](v T, err error) T {
 }
 
 func TestCorruptNumbers(t *testing.T) {
-	for text, says := range map[string]string{
-		`{}`:                              "$.conversation.numbers: not a list",
-		`[1]`:                             "$.conversation.numbers[0]: not the numbers of a run",
-		`[["a",1,2],["a",1]]`:             "$.conversation.numbers[1]: not the numbers of a run",
-		`[["a",1.5,2]]`:                   "$.conversation.numbers[0]: not the numbers of a run",
-		`[["a",1,0]]`:                     "$.conversation.numbers[0]: not the numbers of a run",
-		`[[1,1,2]]`:                       "$.conversation.numbers[0]: not the numbers of a run",
-		`[["a",1,9],["b",1,5]]`:           "$.conversation.numbers: the numbers do not rise",
-		`[["a",1,2147483648],["b",1,90]]`: "$.conversation.numbers[0]: not the numbers of a run",
+	for _, text := range []string{
+		`{}`, `[1]`, `[["a",1,2],["a",1]]`, `[["a",1.5,2]]`, `[["a",1,0]]`, `[[1,1,2]]`, `[["a",1,9,1,5]]`, `[["a",1,2147483648],["b",1,90]]`,
 	} {
-		d, err := Decode([]byte(`{"conversation":{"numbers":` + text + `}}`))
-		require.NoError(t, err)
-		_, err = d.Origins()
+		_, err := Decode([]byte(`{"conversation":{"numbers":` + text + `}}`))
 		require.ErrorIs(t, err, ErrCorrupt, text)
-		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, "$.conversation.numbers: ")
 	}
-	d, err := Decode([]byte(`{"conversation":{"entries":[],"numbers":{}}}`))
+	d, err := Decode([]byte(`{"conversation":{"numbers":[["a",1,9],["b",1,5]]}}`))
 	require.NoError(t, err)
-	st, _, err := d.Load(nil)
-	require.NoError(t, err)
-	_, err = d.Save(st.Snapshot(), st.Snapshot(), nil)
+	_, err = d.Origins()
 	require.ErrorIs(t, err, ErrCorrupt)
-	require.ErrorIs(t, d.ApplyRecord(nil, Origin{}), ErrCorrupt)
+	require.ErrorContains(t, err, "$.conversation.numbers: the numbers do not rise")
 }

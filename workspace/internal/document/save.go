@@ -22,15 +22,7 @@ func (d *Document) save(from, to *state.State, moved Moved) ([]state.Effect, *sa
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := newInterner(d)
-	if err != nil {
-		return nil, nil, err
-	}
-	before, err := newTalk(d, from)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := &saver{interner: in, talk: before}
+	s := &saver{interner: newInterner(d), talk: newTalk(d, from)}
 	edited := d.Has(PartConversation, fieldEntries) && entriesEdited(changes)
 	const some = 8 // for messages, the version and dropped fields
 	effects := make([]state.Effect, 0, len(changes)+some)
@@ -57,10 +49,10 @@ func (d *Document) save(from, to *state.State, moved Moved) ([]state.Effect, *sa
 		return nil, nil, err
 	}
 	effects = slices.Insert(effects, 0, added...)
-	if stored, err := d.version(); err != nil || stored == to.Version() {
-		return effects, s, err
+	if d.version() != to.Version() {
+		effects = append(effects, versionEffect(to.Version()))
 	}
-	return append(effects, versionEffect(to.Version())), s, nil
+	return effects, s, nil
 }
 
 // isConversation reports whether an effect edits the conversation.
@@ -186,16 +178,13 @@ type talk struct {
 
 // newTalk returns the conversation of a document, as a state holds it. It is
 // empty if the state has none, because the schema has another place for it.
-func newTalk(d *Document, st *state.State) (talk, error) {
-	numbers, err := d.entryList()
-	if err != nil {
-		return talk{}, err
-	}
+func newTalk(d *Document, st *state.State) talk {
+	numbers := d.entryList()
 	messages := internal.ConversationMessages(internal.Conversation(st))
 	if messages.Len() != numbers.Len() {
 		messages, numbers = messages.Take(0, 0), numbers.Take(0, 0)
 	}
-	return talk{messages: messages, numbers: numbers}, nil
+	return talk{messages: messages, numbers: numbers}
 }
 
 func (t *talk) add(msgs []state.Message, numbers []int) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/transcript"
 )
@@ -36,27 +37,15 @@ func (d *Document) Suspended() (map[string]Suspension, error) {
 	if d.count(PartSuspended) == 0 {
 		return nil, nil
 	}
-	return d.decodeSuspended()
-}
-
-// decodeSuspended is Suspended for a document that has some.
-func (d *Document) decodeSuspended() (map[string]Suspension, error) {
 	list := make(map[string]Suspension, d.count(PartSuspended))
-	for key, v := range d.fields(PartSuspended) {
-		s, err := decodeSuspension(key, v)
-		if err != nil {
-			return nil, err
+	for _, key := range d.Names(PartSuspended) {
+		var s Suspension
+		if json.Unmarshal([]byte(d.get(PartSuspended, key).json()), &s) != nil || s.Calls <= 0 || s.Approved < 0 || s.Approved > s.Calls {
+			return nil, corrupt(jsontext.Path("$.suspended", key), "not a suspended call")
 		}
 		list[key] = s
 	}
 	return list, nil
-}
-
-func decodeSuspension(key string, v *fieldValue) (s Suspension, err error) {
-	if json.Unmarshal([]byte(v.json()), &s) != nil || s.Calls <= 0 || s.Approved < 0 || s.Approved > s.Calls {
-		return s, corrupt(jsontext.Path("$.suspended", key), "not a suspended call")
-	}
-	return s, nil
 }
 
 // ChangesSuspended reports whether effects change which calls are suspended.
@@ -68,41 +57,18 @@ func ChangesSuspended(effects []state.Effect) bool {
 // which the document does not have yet, and until when the first of those waits
 // that are not approved, or the zero time.
 func (d *Document) CountSuspended(effects []state.Effect) (calls int, until time.Time, err error) {
-	list, err := d.Suspended()
-	if err != nil {
+	after := d.Clone()
+	others := func(e state.Effect) bool { return e.Part != PartSuspended }
+	if err := after.Apply(slices.DeleteFunc(slices.Clone(effects), others)); err != nil {
 		return 0, until, err
 	}
-	if list == nil {
-		list = map[string]Suspension{}
-	}
-	values := map[string]*fieldValue{} // an effect may follow one on the same call
-	for i := range effects {
-		e := &effects[i]
-		if e.Part != PartSuspended {
-			continue
-		}
-		value, changed := values[e.Field]
-		if !changed {
-			value = d.get(e.Part, e.Field)
-		}
-		value, problem := value.edit(e)
-		if problem != "" {
-			return 0, until, corrupt(jsontext.Path("$.suspended", e.Field), problem)
-		}
-		values[e.Field] = value
-		if delete(list, e.Field); value == nil {
-			continue
-		}
-		if list[e.Field], err = decodeSuspension(e.Field, value); err != nil {
-			return 0, until, err
-		}
-	}
+	list, err := after.Suspended()
 	for _, s := range list {
 		if s.Approved < s.Calls && !s.Until.IsZero() && (until.IsZero() || s.Until.Before(until)) {
 			until = s.Until
 		}
 	}
-	return callsIn(list), until, nil
+	return callsIn(list), until, err
 }
 
 // SuspendedEffects returns the effects that turn one list of suspended calls
@@ -125,31 +91,13 @@ func SuspendedEffects(from, to map[string]Suspension) ([]state.Effect, error) {
 	return effects, nil
 }
 
-// EndRun returns the effects with which a run ends that does not finish: those of
-// AnswerPending, and those that drop what the run has written to shared fields.
-func (d *Document) EndRun(base func() (*Document, error), cancelled string) ([]state.Effect, error) {
-	effects, err := d.AnswerPending(base, cancelled)
-	if err != nil {
-		return nil, err
-	}
-	dropped := d.DropShared()
-	if len(effects) == 0 && len(dropped) > 0 {
-		next, err := d.nextVersion()
-		return append(dropped, next), err
-	}
-	return append(dropped, effects...), nil
-}
-
-// AnswerPending returns the effects that answer tool calls without a result, as
-// package transcript does, so that providers accept the conversation. It leaves
+// EndRun returns the effects with which a run ends that does not finish. They
+// drop what it has written to shared fields, and answer tool calls without a
+// result with an error, so that providers accept the conversation. It leaves
 // those open that are suspended, and those of messages that the base has. If
 // cancelled is not empty, it answers the calls that the run with this id has
 // suspended too.
-func (d *Document) AnswerPending(base func() (*Document, error), cancelled string) ([]state.Effect, error) {
-	entries, _, err := d.entries()
-	if err != nil || len(entries) == 0 {
-		return nil, err
-	}
+func (d *Document) EndRun(base func() (*Document, error), cancelled string) ([]state.Effect, error) {
 	suspended, err := d.Suspended()
 	if err != nil {
 		return nil, err
@@ -160,22 +108,14 @@ func (d *Document) AnswerPending(base func() (*Document, error), cancelled strin
 	if err != nil {
 		return nil, err
 	}
-	msgs, err := d.decodeMessages(entries)
+	answers, err := d.answerOpen(stay, base)
 	if err != nil {
 		return nil, err
 	}
-	if open := len(transcript.Pending(msgs)); open > 0 && open > callsIn(stay) {
-		answers, err := d.answerOpen(entries, msgs, stay, base)
-		if err != nil {
-			return nil, err
-		}
-		effects = append(effects, answers...)
+	if effects = slices.Concat(d.DropShared(), effects, answers); len(effects) > 0 {
+		effects = append(effects, d.nextVersion())
 	}
-	if len(effects) == 0 {
-		return nil, nil
-	}
-	next, err := d.nextVersion()
-	return append(effects, next), err
+	return effects, nil
 }
 
 // FirstOpen returns the calls of a conversation that are suspended.
@@ -203,45 +143,36 @@ func callsIn(list map[string]Suspension) int {
 	return n
 }
 
-// placeholder answers the calls that stay open while the others are answered.
-const placeholder = "workspace: this call stays open"
-
 // answerOpen returns the effects that answer the open calls, except for those
-// that stay open.
-func (d *Document) answerOpen(
-	entries []int, msgs []state.Message, suspended map[string]Suspension, base func() (*Document, error),
-) ([]state.Effect, error) {
+// that are suspended and those of messages that the base has.
+func (d *Document) answerOpen(suspended map[string]Suspension, base func() (*Document, error)) ([]state.Effect, error) {
+	entries := d.entries()
+	msgs, err := d.decodeMessages(entries)
+	if err != nil || len(transcript.Pending(msgs)) <= callsIn(suspended) {
+		return nil, err
+	}
 	b, err := base()
 	if err != nil {
 		return nil, err
 	}
-	earlier, _, err := b.entries()
-	if err != nil {
-		return nil, err
-	}
-	policy := transcript.Policy{AnswerCalls: true, Suspended: FirstOpen(msgs, suspended), Waiting: placeholder}
-	mine := withoutNumbers(entries, earlier)
-	for i, call := range transcript.ShapesOf(msgs).Pending(policy.Suspended...) {
+	shapes, stay, mine := transcript.ShapesOf(msgs), FirstOpen(msgs, suspended), withoutNumbers(entries, b.entries())
+	for i, call := range shapes.Pending(stay...) {
 		if !mine[i] {
-			policy.Suspended = append(policy.Suspended, call)
+			stay = append(stay, call)
 		}
 	}
-	repaired, _ := transcript.Repair(msgs, transcript.Profile{}, policy)
-	said := make(map[state.Message]bool, len(msgs))
-	for _, m := range msgs {
-		said[m] = true
+	var answers []state.ToolResultMessage
+	for _, call := range shapes.Pending(stay...) {
+		answers = append(answers, state.ToolError(state.ToolCall{ID: call.ID, Name: call.Name}, origin.NoResult))
 	}
-	repaired = slices.DeleteFunc(slices.Clone(repaired), func(m state.Message) bool {
-		r, ok := m.(state.ToolResultMessage)
-		return ok && !said[m] && r.Text() == placeholder
-	})
-	in, err := newInterner(d)
+	answered, err := transcript.Answer(msgs, answers...)
 	if err != nil {
 		return nil, err
 	}
-	answered := in.numbersOf(entries, rawTexts(msgs), rawTexts(repaired))
+	in := newInterner(d)
+	numbers := in.numbersOf(entries, rawTexts(msgs), rawTexts(answered))
 	added, err := in.newMessages()
-	return append(added, listEffects(PartConversation, fieldEntries, entries, answered, numberArray)...), err
+	return append(added, listEffects(PartConversation, fieldEntries, entries, numbers, numberArray)...), err
 }
 
 // withoutNumbers reports for each number of a list whether it is not one of
@@ -261,12 +192,12 @@ func withoutNumbers(list, others []int) []bool {
 }
 
 // holdsSuspended reports whether a result has a suspended call in its output.
-func (d *Document) holdsSuspended(r *resultRanges, suspended map[string]Suspension) (bool, error) {
-	output, err := d.decodeRanges(r.Output)
+func (d *Document) holdsSuspended(r result, suspended map[string]Suspension) (bool, error) {
+	output, err := d.decodeRanges(r.ranges.Output)
 	if err != nil {
 		return false, err
 	}
-	answers, err := d.decodeRanges(r.ToolCalls)
+	answers, err := d.decodeRanges(r.ranges.ToolCalls)
 	if err != nil {
 		return false, err
 	}

@@ -67,7 +67,7 @@ func suspend(t *testing.T, d *Document, calls string) {
 
 // Only calls that the run has made, and has not suspended, are answered when it
 // ends.
-func TestAnswerPending(t *testing.T) {
+func TestEndedRunAnswersItsCalls(t *testing.T) {
 	for _, row := range []struct{ name, before, run, suspended, cancelled, want, left string }{
 		{"calls of the run", "", "u c1", "", "", "u c1 e1", ""},
 		{"behind the call", "", "u c1 v w", "", "", "u c1 e1 v w", ""},
@@ -88,7 +88,7 @@ func TestAnswerPending(t *testing.T) {
 			d := said(t, base, row.run)
 			suspend(t, d, row.suspended)
 			before := string(d.Encode())
-			effects, err := d.AnswerPending(func() (*Document, error) { return base, nil }, row.cancelled)
+			effects, err := d.EndRun(func() (*Document, error) { return base, nil }, row.cancelled)
 			require.NoError(t, err)
 			require.NoError(t, d.Apply(effects))
 			require.Equal(t, row.want, inShort(t, d))
@@ -96,7 +96,7 @@ func TestAnswerPending(t *testing.T) {
 			list, err := d.Suspended()
 			require.NoError(t, err)
 			require.Equal(t, row.left, strings.Join(slices.Sorted(maps.Keys(list)), " "))
-			again, err := d.AnswerPending(func() (*Document, error) { return base, nil }, row.cancelled)
+			again, err := d.EndRun(func() (*Document, error) { return base, nil }, row.cancelled)
 			require.NoError(t, err)
 			require.Empty(t, again)
 		})
@@ -104,10 +104,10 @@ func TestAnswerPending(t *testing.T) {
 }
 
 // A broken conversation is not mended when there is nothing to answer.
-func TestAnswerPendingLeavesTheRest(t *testing.T) {
+func TestEndedRunAnswersItsCallsLeavesTheRest(t *testing.T) {
 	base := said(t, New(), "u c1 v")
 	d := said(t, base, "w x")
-	effects, err := d.AnswerPending(func() (*Document, error) { return base, nil }, "")
+	effects, err := d.EndRun(func() (*Document, error) { return base, nil }, "")
 	require.NoError(t, err)
 	require.Empty(t, effects)
 }

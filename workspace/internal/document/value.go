@@ -1,7 +1,6 @@
 package document
 
 import (
-	"bytes"
 	"reflect"
 
 	"github.com/agentstate/state"
@@ -14,57 +13,80 @@ import (
 // it adds and not what the list holds.
 type fieldValue struct {
 	text state.JSON
-	list *persist.List // of state.JSON; takes the place of text
+	list *persist.List // takes the place of text; of state.JSON, or see readElements
 }
 
-// elements returns the value as a persistent list, or false if it is not a
-// list.
-func (v *fieldValue) elements() (*persist.List, bool) {
-	if v.list != nil {
-		return v.list, true
+// newValue returns the value of a field with a text, or why the field cannot have
+// it. The lists of the conversation become persistent lists at once, so that
+// whatever is in a document can be read.
+func newValue(part, field string, text state.JSON) (v *fieldValue, problem string) {
+	switch part {
+	case PartMessage:
+		if _, ok := messageField(field); !ok {
+			return nil, "not the number of a message"
+		}
+	case PartConversation:
+		switch field {
+		case fieldVersion:
+			if _, ok := readVersion(text); !ok {
+				return nil, "not a version"
+			}
+		case fieldEntries, fieldResults, fieldNumbers:
+			if elements, ok := readElements(part, field, text); ok {
+				return &fieldValue{list: newList(elements)}, ""
+			}
+			return nil, "not a list of what the field holds"
+		}
 	}
-	texts, ok := elementTexts(v.text)
-	empty := persist.NewList(reflect.TypeFor[[]state.JSON]())
-	return empty.Append(texts, 0), ok
+	return &fieldValue{text: text}, ""
+}
+
+// readElements returns the elements of an array that is in a field, or is added to
+// the list there: as a slice of int for fieldEntries, of result, of runNumbers, or
+// of state.JSON for other fields.
+func readElements(part, field string, array state.JSON) (elements any, ok bool) {
+	switch {
+	case part != PartConversation:
+		return elementTexts(array)
+	case field == fieldEntries:
+		return readAll(array, func(data []byte) (int, bool) { return messageNumber(string(data)) })
+	case field == fieldResults:
+		return readAll(array, readResult)
+	case field == fieldNumbers:
+		return readAll(array, readRunNumbers)
+	}
+	return elementTexts(array)
+}
+
+// readAll reads the elements of an array. It reports false for any other text.
+func readAll[E any](array state.JSON, read func(data []byte) (E, bool)) (elements []E, ok bool) {
+	data, fit := []byte(array), true
+	elements = make([]E, 0, 4) // enough for most effects
+	err := jsontext.EachElement(data, func(span jsontext.Span) error {
+		element, ok := read(span.In(data))
+		elements, fit = append(elements, element), fit && ok
+		return nil
+	})
+	return elements, fit && err == nil
+}
+
+// elementTexts returns the elements of an array, or false for any other text.
+func elementTexts(array state.JSON) ([]state.JSON, bool) {
+	return readAll(array, func(data []byte) (state.JSON, bool) { return state.JSON(data), true })
+}
+
+func newList(elements any) *persist.List {
+	return persist.NewList(reflect.TypeOf(elements)).Append(elements, 0)
 }
 
 // texts returns the elements of the value, or false if it is not a list.
 func (v *fieldValue) texts() ([]state.JSON, bool) {
 	if v.list != nil {
-		return v.list.Slice(0, v.list.Len()).([]state.JSON), true
-	}
-	return elementTexts(v.text)
-}
-
-// numbers returns the elements of the value as numbers of messages, or false if
-// it is not a list of such.
-func (v *fieldValue) numbers() ([]int, bool) {
-	if v.list == nil {
-		return messageNumbers(v.text)
-	}
-	texts, _ := v.texts()
-	numbers := make([]int, len(texts))
-	for i, text := range texts {
-		n, ok := messageNumber(string(text))
-		if !ok {
-			return nil, false
+		if texts, ok := v.list.Slice(0, v.list.Len()).([]state.JSON); ok {
+			return texts, true
 		}
-		numbers[i] = n
 	}
-	return numbers, true
-}
-
-// messageNumbers returns the elements of an array as numbers of messages, or
-// false if the text is anything else.
-func messageNumbers(array state.JSON) ([]int, bool) {
-	text, fit := []byte(array), true
-	numbers := make([]int, 0, bytes.Count(text, []byte{','})+1)
-	err := jsontext.EachElement(text, func(element jsontext.Span) error {
-		n, ok := messageNumber(string(element.In(text)))
-		numbers, fit = append(numbers, n), fit && ok
-		return nil
-	})
-	return numbers, fit && err == nil
+	return elementTexts(v.json())
 }
 
 // isList reports whether the value is a list.
@@ -74,19 +96,24 @@ func (v *fieldValue) json() state.JSON {
 	if v.list == nil {
 		return v.text
 	}
-	texts, _ := v.texts()
-	return arrayText(texts)
+	switch elements := v.list.Slice(0, v.list.Len()).(type) {
+	case []int:
+		return numberArray(elements)
+	case []result:
+		return arrayText(textsOf(elements, func(r result) state.JSON { return r.text }))
+	case []runNumbers:
+		return arrayText(textsOf(elements, runNumbers.json))
+	default:
+		return arrayText(elements.([]state.JSON))
+	}
 }
 
-// elementTexts returns the elements of an array, or false for any other text.
-func elementTexts(text state.JSON) ([]state.JSON, bool) {
-	data := []byte(text)
-	texts := make([]state.JSON, 0, 4) // enough for most effects
-	err := jsontext.EachElement(data, func(element jsontext.Span) error {
-		texts = append(texts, state.JSON(element.In(data)))
-		return nil
-	})
-	return texts, err == nil
+func textsOf[T any](elements []T, text func(T) state.JSON) []state.JSON {
+	texts := make([]state.JSON, len(elements))
+	for i, e := range elements {
+		texts[i] = text(e)
+	}
+	return texts
 }
 
 // arrayText returns the array of the elements.
@@ -113,7 +140,7 @@ func (v *fieldValue) edit(e *state.Effect) (after *fieldValue, problem string) {
 		if e.Value == "" {
 			return nil, "no value"
 		}
-		return &fieldValue{text: e.Value}, ""
+		return newValue(e.Part, e.Field, e.Value)
 	case state.EffectDelete:
 		if v == nil {
 			return nil, "the field is not set"
@@ -131,29 +158,26 @@ func (v *fieldValue) editList(e *state.Effect) (after *fieldValue, problem strin
 	if v == nil {
 		return nil, "the field is not set"
 	}
-	l, ok := v.elements()
-	if !ok {
-		return nil, "not a list"
+	l := v.list
+	if l == nil {
+		texts, ok := elementTexts(v.text)
+		if !ok {
+			return nil, "not a list"
+		}
+		l = newList(texts)
 	}
 	n := l.Len()
 	if e.N < 0 || e.N > n || e.Kind == state.EffectRemoveAt && e.N == n {
 		return nil, "out of range"
 	}
-	var added []state.JSON
+	var added any
 	if e.Kind == state.EffectAppend || e.Kind == state.EffectInsert {
-		texts, ok := elementTexts(e.Value)
-		if !ok {
+		var ok bool
+		if added, ok = readElements(e.Part, e.Field, e.Value); !ok {
 			return nil, "want an array of elements"
 		}
-		added = texts
 	}
-	return &fieldValue{list: edited(l, e, added)}, ""
-}
-
-// edited returns the result of an effect that fits a list. added are the new
-// elements, if there are any.
-func edited(l *persist.List, e *state.Effect, added any) *persist.List {
-	switch n := l.Len(); e.Kind {
+	switch e.Kind {
 	case state.EffectAppend:
 		l = l.Append(added, 0)
 	case state.EffectInsert:
@@ -165,5 +189,5 @@ func edited(l *persist.List, e *state.Effect, added any) *persist.List {
 	case state.EffectRemoveAt:
 		l = l.Take(e.N, 0).Append(l.Slice(e.N+1, n), 0)
 	}
-	return l
+	return &fieldValue{list: l}, ""
 }

@@ -34,30 +34,18 @@ func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) 
 	if err != nil {
 		return nil, err
 	}
-	if effects = append(effects, shortened...); len(effects) > 0 {
-		next, err := d.nextVersion()
-		if err != nil {
-			return nil, err
-		}
-		effects = append(effects, next)
-	}
 	short := d.conversation
-	if len(effects) > 0 {
+	if effects = append(effects, shortened...); len(effects) > 0 {
+		effects = append(effects, d.nextVersion())
 		short = d.conversation.shortened(messages, results)
 	}
 	if err := d.Apply(effects); err != nil {
 		return nil, err
 	}
 	d.conversation = short
-	rest, err := d.shortenNumbers()
-	if err != nil {
-		return nil, err
-	}
+	rest := d.shortenNumbers()
 	if d.unused && (d.edited || d.count(PartMessage) >= d.swept+SweepAfter) {
-		unused, err := d.unusedMessages()
-		if err != nil {
-			return nil, err
-		}
+		unused := d.unusedMessages()
 		d.unused, d.edited, d.swept = false, false, d.count(PartMessage)-len(unused)
 		rest = append(rest, unused...)
 	}
@@ -67,9 +55,8 @@ func (d *Document) Shorten(maxMessages, maxResults int) ([]state.Effect, error) 
 // Joined returns the effects of one record that saves and then shortens: what the
 // second sets again, the version, is set once.
 func Joined(saved, shortened []state.Effect) []state.Effect {
-	isVersion := func(e state.Effect) bool { return e.Part == PartConversation && e.Field == fieldVersion }
-	if slices.ContainsFunc(shortened, isVersion) {
-		saved = slices.DeleteFunc(slices.Clone(saved), isVersion)
+	if slices.ContainsFunc(shortened, IsVersion) {
+		saved = slices.DeleteFunc(slices.Clone(saved), IsVersion)
 	}
 	return slices.Concat(saved, shortened)
 }
@@ -77,18 +64,14 @@ func Joined(saved, shortened []state.Effect) []state.Effect {
 // shortenEntries returns the indexes of the messages that are left of the
 // conversation, and the effects that leave them; or nil if all are.
 func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
-	long := d.conversation.bytes() > MaxConversation
-	if most < 0 || d.length(fieldEntries) <= most && !long {
+	long, n := d.conversation.bytes() > MaxConversation, d.entryList().Len()
+	if most < 0 || n <= most && !long {
 		return nil, nil, nil
 	}
-	list, err := d.entryList()
-	if err != nil {
-		return nil, nil, err
-	}
-	n := list.Len()
 	msgs := d.conversation.messages()
 	if len(msgs) != n {
-		if msgs, err = d.decodeMessages(list.Slice(0, n).([]int)); err != nil {
+		var err error
+		if msgs, err = d.decodeMessages(d.entries()); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -101,14 +84,11 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 		}
 		k = min(k-1, k*half/size)
 	}
-	switch dropped := n - len(kept); {
-	case dropped == 0:
-		return nil, nil, nil
-	case len(kept) > 0 && kept[0] == dropped: // the last ones
-		return kept, []state.Effect{dropFirstEffect(fieldEntries, dropped)}, nil
+	effects := d.keepElements(fieldEntries, n, kept)
+	if effects == nil {
+		kept = nil
 	}
-	entries := list.Slice(0, n).([]int)
-	return kept, listEffects(PartConversation, fieldEntries, entries, transcript.Select(entries, kept), numberArray), nil
+	return kept, effects, nil
 }
 
 // bytesOf returns how many bytes some of the messages have.
@@ -122,7 +102,8 @@ func bytesOf(msgs []state.Message, indexes []int) (n int) {
 // shortenResults returns the indexes of the results that are left of the
 // history, and the effects that leave them; or nil if all are.
 func (d *Document) shortenResults(most int) ([]int, []state.Effect, error) {
-	n := d.length(fieldResults)
+	results := d.resultList()
+	n := results.Len()
 	if most < 0 || n <= most {
 		return nil, nil, nil
 	}
@@ -130,16 +111,11 @@ func (d *Document) shortenResults(most int) ([]int, []state.Effect, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ranges, err := d.ranges()
-	if err != nil {
-		return nil, nil, err
-	}
 	kept := make([]int, 0, most)
 	for i := range n {
 		keep := i >= n-most
 		if !keep && len(suspended) > 0 {
-			r := persist.At[resultRanges](ranges, i)
-			if keep, err = d.holdsSuspended(&r, suspended); err != nil {
+			if keep, err = d.holdsSuspended(persist.At[result](results, i), suspended); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -147,26 +123,27 @@ func (d *Document) shortenResults(most int) ([]int, []state.Effect, error) {
 			kept = append(kept, i)
 		}
 	}
-	switch dropped := n - len(kept); {
-	case dropped == 0:
-		return nil, nil, nil
-	case len(kept) == 0 || kept[0] == dropped: // the last ones
-		return kept, []state.Effect{dropFirstEffect(fieldResults, dropped)}, nil
+	effects := d.keepElements(fieldResults, n, kept)
+	if effects == nil {
+		kept = nil
 	}
-	results, err := d.results()
-	return kept, listEffects(PartConversation, fieldResults, results, transcript.Select(results, kept), arrayText), err
+	return kept, effects, nil
+}
+
+// keepElements returns the effects that leave some of the n elements of a list, by
+// their indexes, or nil if those are all.
+func (d *Document) keepElements(field string, n int, kept []int) []state.Effect {
+	dropped := n - len(kept)
+	switch {
+	case dropped == 0:
+		return nil
+	case len(kept) == 0 || kept[0] == dropped: // the last ones
+		return []state.Effect{dropFirstEffect(field, dropped)}
+	}
+	texts, _ := d.get(PartConversation, field).texts()
+	return listEffects(PartConversation, field, texts, transcript.Select(texts, kept), arrayText)
 }
 
 func dropFirstEffect(field string, n int) state.Effect {
 	return state.Effect{Part: PartConversation, Field: field, Kind: state.EffectDropFirst, N: n}
-}
-
-// length returns the number of elements of a list in PartConversation, or 0.
-func (d *Document) length(field string) int {
-	if v := d.get(PartConversation, field); v != nil {
-		if l, ok := v.elements(); ok {
-			return l.Len()
-		}
-	}
-	return 0
 }

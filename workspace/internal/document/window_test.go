@@ -55,16 +55,12 @@ func shorten(t require.TestingT, d *Document, n, m int) {
 	require.Equal(t, a.Conversation == nil, b.Conversation == nil)
 
 	used := map[string]bool{}
-	numbers, _, err := d.entries()
-	require.NoError(t, err)
-	for _, n := range numbers {
+	for _, n := range d.entries() {
 		used[strconv.Itoa(n)] = true
 	}
-	results, err := d.results()
-	require.NoError(t, err)
-	for _, text := range results {
+	for _, stored := range d.results() {
 		var r form.Result
-		require.NoError(t, text.Decode(&r))
+		require.NoError(t, stored.text.Decode(&r))
 		for _, run := range slices.Concat(r.Prompt, r.History, r.Output, r.ToolCalls) {
 			for n := run.From; n < run.To; n++ {
 				used[strconv.Itoa(n)] = true
@@ -150,7 +146,7 @@ func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
 	require.NoError(t, d.Apply([]state.Effect{{Part: "message", Field: "5", Kind: "set", Value: "{}"}}))
 	_, err = d.Shorten(1, 2)
 	require.ErrorIs(t, err, ErrCorrupt)
-	_, err = d.AnswerPending(empty, "")
+	_, err = d.EndRun(empty, "")
 	require.ErrorIs(t, err, ErrCorrupt)
 }
 

@@ -3,11 +3,13 @@ package ledger
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 var explorerSchema = state.MustSchema(state.AllowUndeclared)
@@ -39,7 +41,7 @@ func (g *ghost) checkContent(a *actor) {
 			g.x.violated("%v: version %d is cached as %s, not %s", a, at.Version, brief(got), brief(want.encode()))
 		}
 		if doc != a.process.checked {
-			if err := doc.Check(); err != nil {
+			if err := checkLive(doc); err != nil {
 				g.x.violated("%v: the document of version %d: %v", a, at.Version, err)
 			}
 			if w := g.world; w.seq > 0 && w.chain == at.Chain && w.version == at.Version { // it can be read
@@ -52,6 +54,35 @@ func (g *ghost) checkContent(a *actor) {
 	if text, known := g.texts[c.fitting.Chain]; known && a.process.strict && text.isAlien() {
 		g.x.violated("%v: it takes content for fitting that it cannot use", a)
 	}
+}
+
+// checkLive returns an error if a document has another conversation than one that
+// is decoded from its text, or does not know the same messages to be unused.
+func checkLive(doc *document.Document) error {
+	decoded, err := document.Decode(doc.Encode())
+	if err != nil {
+		return err
+	}
+	var texts [2]string
+	var effects [2][]state.Effect
+	for i, d := range []*document.Document{doc.Clone(), decoded} {
+		st, _, err := d.Load(explorerSchema)
+		if err == nil {
+			var data []byte
+			data, err = st.Export()
+			texts[i] = string(data)
+		}
+		if err == nil {
+			effects[i], err = d.Shorten(-1, -1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if texts[0] != texts[1] || !reflect.DeepEqual(effects[0], effects[1]) {
+		return fmt.Errorf("live %s, stored %s; unused messages: live %v, stored %v", texts[0], texts[1], effects[0], effects[1])
+	}
+	return nil
 }
 
 func (g *ghost) checkOutcomes(l *Ledger) {
