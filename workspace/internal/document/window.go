@@ -84,10 +84,7 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 		}
 		k = min(k-1, k*half/size)
 	}
-	effects := d.keepElements(fieldEntries, n, kept)
-	if effects == nil {
-		kept = nil
-	}
+	kept, effects := d.keepElements(fieldEntries, n, kept)
 	return kept, effects, nil
 }
 
@@ -123,25 +120,22 @@ func (d *Document) shortenResults(most int) ([]int, []state.Effect, error) {
 			kept = append(kept, i)
 		}
 	}
-	effects := d.keepElements(fieldResults, n, kept)
-	if effects == nil {
-		kept = nil
-	}
+	kept, effects := d.keepElements(fieldResults, n, kept)
 	return kept, effects, nil
 }
 
-// keepElements returns the effects that leave some of the n elements of a list, by
-// their indexes, or nil if those are all.
-func (d *Document) keepElements(field string, n int, kept []int) []state.Effect {
+// keepElements returns the indexes of those of the n elements of a list that are
+// kept, and the effects that leave them; or nil if all are.
+func (d *Document) keepElements(field string, n int, kept []int) ([]int, []state.Effect) {
 	dropped := n - len(kept)
 	switch {
 	case dropped == 0:
-		return nil
+		return nil, nil
 	case len(kept) == 0 || kept[0] == dropped: // the last ones
-		return []state.Effect{dropFirstEffect(field, dropped)}
+		return kept, []state.Effect{dropFirstEffect(field, dropped)}
 	}
 	texts, _ := d.get(PartConversation, field).texts()
-	return listEffects(PartConversation, field, texts, transcript.Select(texts, kept), arrayText)
+	return kept, listEffects(PartConversation, field, texts, transcript.Select(texts, kept), arrayText)
 }
 
 func dropFirstEffect(field string, n int) state.Effect {
