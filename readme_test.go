@@ -167,7 +167,14 @@ func TestLinksAndFilesOfThePagesExist(t *testing.T) {
 	code := regexp.MustCompile("(?s)```.*?```")
 	link := regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`)
 	file := regexp.MustCompile("`((?:[a-z_.]+/)*[a-z_]+\\.(?:go|md|mod)|(?:scripts|lab|\\.ci)/[a-z]+)`")
-	for _, page := range append(pages(t), "CONTRIBUTING.md", "SECURITY.md", "VERSIONING.md", "AGENTS.md") {
+	all := append(pages(t), "CONTRIBUTING.md", "SECURITY.md", "VERSIONING.md", "AGENTS.md", "CHANGELOG.md")
+	for _, pattern := range []string{"*/README.md", "adapter/*/README.md", "lab/reports/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		all = append(all, files...)
+	}
+	for _, page := range all {
 		text := readFile(t, page)
 		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 			target := page
@@ -182,6 +189,9 @@ func TestLinksAndFilesOfThePagesExist(t *testing.T) {
 		}
 		for _, name := range file.FindAllStringSubmatch(text, -1) {
 			_, err := os.Stat(name[1])
+			if err != nil { // in the folder of the page
+				_, err = os.Stat(filepath.Join(filepath.Dir(page), name[1]))
+			}
 			require.NoError(t, err, "%s names %s", page, name[1])
 		}
 	}
