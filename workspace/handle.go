@@ -64,6 +64,8 @@ func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outco
 	}
 	run, out, err := b.begin(ctx, ctx, b.trySlot(ctx), false)
 	switch {
+	case err != nil && out.Status == StatusStarted: // its run is left to another holder, or was ended
+		return Outcome{RunID: out.RunID}, err
 	case err != nil:
 		return out, err
 	case out.Status == StatusQueued:

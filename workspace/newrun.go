@@ -36,6 +36,9 @@ func (m *Manager) newRun(
 	} else {
 		defer r.lease.incarnation.leave()
 	}
+	if lost := r.lease.lost(); err != nil && lost != nil {
+		err = lost // what it has cut short says less
+	}
 	if err != nil {
 		r.release(err)
 		r.markReturned()

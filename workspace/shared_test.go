@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // The fields of the tests of what threads share.
@@ -300,6 +305,50 @@ func TestEndsOfRunsWithSharedWrites(t *testing.T) {
 			require.Equal(t, row.want, sharedCount.Or(sharedOf(t, m).State(), 0))
 		})
 	}
+}
+
+// A run that another message ends while its user part is still being read ends as
+// any other run that was interrupted.
+func TestInterruptedWhileUserPartIsRead(t *testing.T) {
+	thread, err := ledger.HeadKey("ann/1")
+	require.NoError(t, err)
+	part, err := ledger.HeadKey(workspace.Shared("ann"))
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		var accepted, cut atomic.Bool
+		reading := make(chan struct{})
+		db := fakestore.New(fakestore.Bare{Store: store.NewMemory()}, func(ctx context.Context, c fakestore.Call, do func() error) error {
+			if accepted.Load() && slices.Contains(c.Keys, part) && !cut.Swap(true) {
+				close(reading)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			err := do()
+			if slices.ContainsFunc(c.Writes, func(w store.Write) bool { return w.Key == thread }) {
+				accepted.Store(true)
+			}
+			return err
+		})
+		m := open(t, db, workspace.Options{Schema: sharedFields, Run: nothing})
+		type result struct {
+			out workspace.Outcome
+			err error
+		}
+		first := make(chan result)
+		go func() {
+			out, err := m.Handle(t.Context(), "ann/1", hello("1"))
+			first <- result{out, err}
+		}()
+		<-reading
+		out, err := m.Handle(t.Context(), "ann/1", whenBusy(workspace.BusyInterrupt, hello("2")))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusDone, out.Status)
+		ended := <-first
+		require.ErrorIs(t, ended.err, workspace.ErrInterrupted)
+		require.ErrorIs(t, ended.err, workspace.ErrFenced)
+		require.NotEmpty(t, ended.out.RunID)
+		require.Empty(t, ended.out.Status)
+	})
 }
 
 // What a dead process has made of a value that another thread has changed can
