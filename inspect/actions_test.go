@@ -228,7 +228,7 @@ func TestDecisionsAboutACall(t *testing.T) {
 func TestADecisionThatWaitsIsShown(t *testing.T) {
 	f := newFixture(t, 0)
 	suspend(t, f.manager, "grace", "pay")
-	run, _, err := f.manager.Begin(t.Context(), "grace", workspace.Message{ID: "other", Content: state.UserText("Hello?")})
+	_, err := f.manager.Submit(t.Context(), "grace", workspace.Message{ID: "other", Content: state.UserText("Hello?")})
 	require.NoError(t, err)
 	h := f.handler(t, &inspect.Options{Authorize: inspect.Trusted(operator)})
 	p := get(t, h, "/workspace?user=grace")
@@ -237,8 +237,6 @@ func TestADecisionThatWaitsIsShown(t *testing.T) {
 	require.Contains(t, p.body, "A message about it waits.")
 	require.NotContains(t, p.body, "/workspace/approve")
 	require.Equal(t, http.StatusConflict, post(t, h, to, form).code, "sent twice")
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
 }
 
 // TestDecisionsNeedAManagerThatHandlesMessages has one that does not.

@@ -67,12 +67,7 @@ func TestManyReadersOfAServer(t *testing.T) {
 	})
 	wg.Go(func() {
 		for i := range 10 {
-			run, _, err := f.manager.Begin(t.Context(), "frida", workspace.Message{ID: fmt.Sprint("f", i), Content: state.UserText("Hello?")})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if _, err := run.Finish(t.Context()); err != nil {
+			if _, err := f.manager.Handle(t.Context(), "frida", workspace.Message{ID: fmt.Sprint("f", i), Content: state.UserText("Hello!")}); err != nil {
 				t.Error(err)
 			}
 		}

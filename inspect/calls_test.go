@@ -79,23 +79,24 @@ func numbered(i int) string {
 func TestCostOfTheTimelineDoesNotDependOnItsLength(t *testing.T) {
 	db, m, h := newCounted(t, &workspace.Options{Schema: desk})
 	// Nothing is compacted during a run.
-	run, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Hello!")})
-	require.NoError(t, err)
-	for i := range 3000 {
-		st := run.State().As("support").WithCause("call_" + numbered(i))
-		require.NoError(t, orderID.Set(st, "#W"+numbered(i)))
-		require.NoError(t, run.Commit(t.Context()))
-	}
-	get(t, h, "/workspace/state?user=ann") // which reads the content
-	for _, target := range []string{
-		"/workspace/history?user=ann", "/workspace/history?user=ann&before=1500", "/workspace/history?user=ann&before=60",
-	} {
-		// The head twice, the lists that find the records, and the records.
-		requireCosts(t, db, h, target, 6, 64<<10)
-	}
-	requireCosts(t, db, h, "/workspace/state?user=ann", 2, 128<<10)
-	get(t, h, "/workspace/state?user=ann&at=1500")
-	requireCosts(t, db, h, "/workspace/state?user=ann&at=1500", 2, 96<<10)
+	require.NoError(t, m.Do(t.Context(), "ann", func(ctx context.Context, run *workspace.Run) error {
+		for i := range 3000 {
+			st := run.State().As("support").WithCause("call_" + numbered(i))
+			require.NoError(t, orderID.Set(st, "#W"+numbered(i)))
+			require.NoError(t, run.Commit(ctx))
+		}
+		get(t, h, "/workspace/state?user=ann") // which reads the content
+		for _, target := range []string{
+			"/workspace/history?user=ann", "/workspace/history?user=ann&before=1500", "/workspace/history?user=ann&before=60",
+		} {
+			// The head twice, the lists that find the records, and the records.
+			requireCosts(t, db, h, target, 6, 64<<10)
+		}
+		requireCosts(t, db, h, "/workspace/state?user=ann", 2, 128<<10)
+		get(t, h, "/workspace/state?user=ann&at=1500")
+		requireCosts(t, db, h, "/workspace/state?user=ann&at=1500", 2, 96<<10)
+		return nil
+	}))
 }
 
 func TestCostOfManyFieldsAndOfAnEnormousValue(t *testing.T) {

@@ -82,7 +82,7 @@ func newFixture(t testing.TB, more int) *fixture {
 	})
 	f.update(t, "alice", func(st *state.State) error { return orderID.Set(st.As("support"), "#W2378156") })
 
-	_, _, err := f.manager.Begin(ctx, "bob", workspace.Message{ID: "b1", Content: state.UserText("Hello?")})
+	_, err := f.manager.Submit(ctx, "bob", workspace.Message{ID: "b1", Content: state.UserText("Hello?")})
 	require.NoError(t, err)
 	_, err = f.manager.Submit(ctx, "bob", workspace.Message{ID: "b2", Content: state.UserText("Anybody there?")})
 	require.NoError(t, err)
@@ -101,8 +101,13 @@ func newFixture(t testing.TB, more int) *fixture {
 	return f
 }
 
-// answer is the agent of the fixture: it calls a tool.
-func (f *fixture) answer(_ context.Context, run *workspace.Run) error {
+// answer is the agent of the fixture: it calls a tool. It is at work on "Hello?",
+// and on messages whose ids begin with "run", as long as it may be.
+func (f *fixture) answer(ctx context.Context, run *workspace.Run) error {
+	if said := run.Message().Content; strings.HasPrefix(run.Message().ID, "run") || said != nil && said.Text() == "Hello?" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if strings.HasPrefix(run.Message().ID, "refused") {
 		return f.refuse
 	}

@@ -67,7 +67,7 @@ func (f *fixture) hostileWorkspace(t testing.TB, user, text string) {
 	f.refuse = errors.New(text)
 	_, err := f.manager.Handle(t.Context(), user, message("refused"))
 	require.ErrorIs(t, err, f.refuse)
-	_, _, err = f.manager.Begin(t.Context(), user, message("run"))
+	_, err = f.manager.Submit(t.Context(), user, message("run"))
 	require.NoError(t, err)
 	_, err = f.manager.Submit(t.Context(), user, message("waits"))
 	require.NoError(t, err)

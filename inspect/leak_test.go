@@ -28,11 +28,12 @@ type leaks struct {
 	secrets []string
 	manager *workspace.Manager
 	db      *store.Memory
+	works   chan error // tells that the run is under way which wait leaves
 }
 
 func newLeaks(t testing.TB, seed uint64) *leaks {
 	t.Helper()
-	l := &leaks{Rand: rand.New(rand.NewPCG(seed, 0)), db: store.NewMemory()}
+	l := &leaks{Rand: rand.New(rand.NewPCG(seed, 0)), db: store.NewMemory(), works: make(chan error, 1)}
 	for range 4 {
 		l.secrets = append(l.secrets, l.secret())
 	}
@@ -130,12 +131,11 @@ func (l *leaks) fail() error {
 
 // wait leaves a run, a suspended call and a message that waits.
 func (l *leaks) wait() error {
-	run, _, err := l.manager.Begin(context.Background(), "ann", l.message())
+	m := l.message()
+	m.ID = fmt.Sprintf("works %d %s", l.Uint64(), l.short())
+	_, err := l.manager.Submit(context.Background(), "ann", m)
 	if err == nil {
-		call := state.ToolCall{ID: fmt.Sprintf("%s %d", l.short(), l.Uint64()), Name: "pay " + l.short(), Input: l.json()}
-		err = errors.Join(
-			state.Messages.Set(run.State(), []state.Message{state.ToolCalls(call)}), run.Suspend(call.ID), run.Commit(context.Background()),
-		)
+		err = <-l.works
 	}
 	if err == nil {
 		_, err = l.manager.Submit(context.Background(), "ann", l.message())
@@ -143,11 +143,17 @@ func (l *leaks) wait() error {
 	return err
 }
 
-func (l *leaks) answer(_ context.Context, run *workspace.Run) error {
+func (l *leaks) answer(ctx context.Context, run *workspace.Run) error {
 	if strings.HasPrefix(run.Message().ID, "fails") {
 		// Package workspace clips the reason when it stores it. A secret that it
 		// does not know then must be whole in it.
 		return fmt.Errorf("%w: %s", errLeaks, l.short())
+	}
+	if strings.HasPrefix(run.Message().ID, "works") {
+		call := state.ToolCall{ID: fmt.Sprintf("%s %d", l.short(), l.Uint64()), Name: "pay " + l.short(), Input: l.json()}
+		l.works <- errors.Join(state.Messages.Set(run.State(), []state.Message{state.ToolCalls(call)}), run.Suspend(call.ID), run.Commit(ctx))
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	st := run.State().As("support").WithCause(l.short())
 	call := state.ToolCall{ID: fmt.Sprintf("%s %d", l.short(), l.Uint64()), Name: "find " + l.short(), Input: l.json()}

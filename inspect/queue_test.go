@@ -62,9 +62,9 @@ func TestQueueShowsRunAndMessages(t *testing.T) {
 
 func TestQueueShowsRunWithoutHolder(t *testing.T) {
 	f := newFixture(t, 0)
-	m, err := workspace.Open(t.Context(), f.db, &workspace.Options{Schema: desk})
+	m, err := workspace.Open(t.Context(), f.db, &workspace.Options{Schema: desk, Run: f.answer})
 	require.NoError(t, err)
-	_, _, err = m.Begin(t.Context(), "left", workspace.Message{ID: "m", Content: state.UserText("Hello?")})
+	_, err = m.Submit(t.Context(), "left", workspace.Message{ID: "m", Content: state.UserText("Hello?")})
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
 	h := f.handler(t, nil)
@@ -95,7 +95,7 @@ func TestQueueShowsDeadLetters(t *testing.T) {
 func TestQueueIsBounded(t *testing.T) {
 	f := newFixture(t, 0)
 	m := f.open(t, &workspace.Options{Schema: desk, Run: f.answer, Queue: 200})
-	_, _, err := m.Begin(t.Context(), "busy", workspace.Message{Content: state.UserText("first")})
+	_, err := m.Submit(t.Context(), "busy", workspace.Message{Content: state.UserText("Hello?")})
 	require.NoError(t, err)
 	for i := range 120 {
 		_, err := m.Submit(t.Context(), "busy", workspace.Message{ID: fmt.Sprint(i), Content: state.UserText(strings.Repeat(`<"`, 2000))})

@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -51,7 +52,7 @@ func TestWhatNeedsAPersonComesFirst(t *testing.T) {
 		f := newFixture(t, 60)
 		suspend(t, f.manager, "grace", "pay")
 		time.Sleep(15 * time.Minute) // bob's run goes on
-		_, _, err := f.manager.Begin(t.Context(), "henry", workspace.Message{ID: "h1", Content: state.UserText("Hello?")})
+		_, err := f.manager.Submit(t.Context(), "henry", workspace.Message{ID: "h1", Content: state.UserText("Hello?")})
 		require.NoError(t, err)
 		suspend(t, f.manager, "heidi", "pay")
 		_, err = f.manager.Handle(t.Context(), "dave2", workspace.Message{ID: "refused", Content: state.UserText("Refund it.")})
@@ -176,8 +177,8 @@ func TestCallThatExpires(t *testing.T) {
 func TestRunWithoutAHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
-		gone := openOn(t, db, &workspace.Options{Schema: desk})
-		_, _, err := gone.Begin(t.Context(), "henry", workspace.Message{ID: "h1", Content: state.UserText("Hello?")})
+		gone := openOn(t, db, &workspace.Options{Schema: desk, Run: new(fixture).answer})
+		_, err := gone.Submit(t.Context(), "henry", workspace.Message{ID: "h1", Content: state.UserText("Hello?")})
 		require.NoError(t, err)
 		require.NoError(t, gone.Close())
 		time.Sleep(15 * time.Minute)
@@ -210,13 +211,12 @@ func usersOf(t testing.TB, body string) []string {
 // suspend leaves a call of a tool that waits for a person.
 func suspend(t testing.TB, m *workspace.Manager, user, id string) {
 	t.Helper()
-	run, _, err := m.Begin(t.Context(), user, workspace.Message{ID: "asks", Content: state.UserText("Pay it.")})
-	require.NoError(t, err)
-	call := state.ToolCall{ID: id, Name: "pay", Input: `{"amount":900}`}
-	require.NoError(t, state.Messages.Set(run.State(), []state.Message{state.UserText("Pay it."), state.ToolCalls(call)}))
-	require.NoError(t, run.Suspend(id))
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, m.Do(t.Context(), user, func(_ context.Context, run *workspace.Run) error {
+		call := state.ToolCall{ID: id, Name: "pay", Input: `{"amount":900}`}
+		return errors.Join(
+			state.Messages.Set(run.State(), []state.Message{state.UserText("Pay it."), state.ToolCalls(call)}), run.Suspend(id),
+		)
+	}))
 }
 
 // TestSuspendedCallIsNoFinding has a call that waits for a person, and one that
@@ -236,5 +236,5 @@ func TestSuspendedCallIsNoFinding(t *testing.T) {
 	})
 	page = get(t, f.handler(t, nil), "/workspace/conversation?provider=openai&user=grace").body
 	require.Equal(t, 4, strings.Count(page, "1 finding<"))
-	require.Contains(t, page, `before=5&amp;provider=openai&amp;user=grace#m4">4</a>`, "findings name the messages as they are stored")
+	require.Contains(t, page, `before=4&amp;provider=openai&amp;user=grace#m3">3</a>`, "findings name the messages as they are stored")
 }

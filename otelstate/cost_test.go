@@ -126,9 +126,8 @@ func benchmarkCommit(b *testing.B) {
 		db, err := sqlitestore.Open(b.Context(), filepath.Join(b.TempDir(), file), nil)
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = db.Close() })
-		m := open(b, db, workspace.Options{Tracer: tracer})
-		run, _, err := m.Begin(b.Context(), "ann", text("1"))
-		require.NoError(b, err)
+		_, runs := workspacetest.Hold(b, db, workspace.Options{Tracer: tracer})
+		run := runs.Begin(b, "ann", text("1"))
 		return func() time.Duration {
 			began := time.Now()
 			if err := visits.Set(run.State(), 1); err != nil {

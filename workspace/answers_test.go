@@ -19,19 +19,19 @@ import (
 // A call that is only in the conversation, and in no result of the history, is
 // answered there.
 func TestAnswersWithoutHistory(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run := begin(t, m, text("a"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("a"))
 	require.NoError(t, state.Messages.Set(run.State(), []state.Message{state.ToolCalls(refund("1"), refund("2"))}))
 	require.NoError(t, run.Suspend("1", "2"))
-	finish(t, run)
-	finish(t, begin(t, m, text("b")))
+	run.Finish(t)
+	runs.Begin(t, "ann", text("b")).Finish(t)
 	msg := answers("c", "2", "1")
 	msg.Content = state.UserText("done")
-	run = begin(t, m, msg)
+	run = runs.Begin(t, "ann", msg)
 	require.Equal(t, "a c1 c2 r1 r2 b done", dialog(&run.Workspace))
 	require.Len(t, run.Message().Answers, 2)
 	require.Empty(t, run.Suspended())
-	finish(t, run)
+	run.Finish(t)
 	require.Empty(t, view(t, m, "ann").Suspended())
 }
 
@@ -40,7 +40,7 @@ func TestAnswersWithoutHistory(t *testing.T) {
 func TestAnswersThatAreRefused(t *testing.T) {
 	for _, row := range []struct {
 		name    string
-		prepare func(t *testing.T, m *workspace.Manager)
+		prepare func(t *testing.T, runs *heldRuns)
 		msg     workspace.Message
 		err     error
 	}{
@@ -50,34 +50,34 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		}, state.ErrUnknownCall},
 		{"one of several", nil, answers("x", "1", "9"), workspace.ErrNotSuspended},
 		{"twice in one message", nil, answers("x", "1", "1"), workspace.ErrNotSuspended},
-		{"an open call that is not suspended", func(t *testing.T, m *workspace.Manager) {
-			run := begin(t, m, text("b"))
+		{"an open call that is not suspended", func(t *testing.T, runs *heldRuns) {
+			run := runs.Begin(t, "ann", text("b"))
 			ask(t, run, "2")
-			finish(t, run)
+			run.Finish(t)
 		}, answers("x", "2"), workspace.ErrNotSuspended},
-		{"an answered call", func(t *testing.T, m *workspace.Manager) {
-			finish(t, begin(t, m, answers("b", "1")))
+		{"an answered call", func(t *testing.T, runs *heldRuns) {
+			runs.Begin(t, "ann", answers("b", "1")).Finish(t)
 		}, answers("x", "1"), workspace.ErrNotSuspended},
-		{"a call that the run before has answered itself", func(t *testing.T, m *workspace.Manager) {
-			run := begin(t, m, text("b"))
+		{"a call that the run before has answered itself", func(t *testing.T, runs *heldRuns) {
+			run := runs.Begin(t, "ann", text("b"))
 			require.NoError(t, run.State().History().Answer(state.ToolResult(refund("1"), `"never mind"`)))
 			require.Empty(t, run.Suspended())
-			finish(t, run)
+			run.Finish(t)
 		}, answers("x", "1"), workspace.ErrNotSuspended},
-		{"a call that the message of the run answers", func(t *testing.T, m *workspace.Manager) {
-			begin(t, m, answers("b", "1"))
+		{"a call that the message of the run answers", func(t *testing.T, runs *heldRuns) {
+			runs.Begin(t, "ann", answers("b", "1"))
 		}, answers("x", "1"), workspace.ErrNotSuspended},
-		{"a call that the run has committed the answer to", func(t *testing.T, m *workspace.Manager) {
-			require.NoError(t, begin(t, m, answers("b", "1")).Commit(t.Context()))
+		{"a call that the run has committed the answer to", func(t *testing.T, runs *heldRuns) {
+			require.NoError(t, runs.Begin(t, "ann", answers("b", "1")).Commit(t.Context()))
 		}, answers("x", "1"), workspace.ErrNotSuspended},
-		{"a call that a waiting message answers", func(t *testing.T, m *workspace.Manager) {
-			begin(t, m, text("b"))
-			_, out, err := m.Begin(t.Context(), "ann", answers("c", "1"))
+		{"a call that a waiting message answers", func(t *testing.T, runs *heldRuns) {
+			runs.Begin(t, "ann", text("b"))
+			out, err := runs.Submit(t.Context(), "ann", answers("c", "1"))
 			require.NoError(t, err)
 			require.Equal(t, workspace.StatusQueued, out.Status)
 		}, answers("x", "1"), workspace.ErrNotSuspended},
-		{"a call of a run that the message undoes", func(t *testing.T, m *workspace.Manager) {
-			run := begin(t, m, text("b"))
+		{"a call of a run that the message undoes", func(t *testing.T, runs *heldRuns) {
+			run := runs.Begin(t, "ann", text("b"))
 			ask(t, run, "2")
 			require.NoError(t, run.Suspend("2"))
 			require.NoError(t, run.Commit(t.Context()))
@@ -93,12 +93,12 @@ func TestAnswersThatAreRefused(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			db := store.NewMemory()
 			team := state.MustSchema(notes, state.Team{"clerk": nil, "stranger": nil})
-			m := suspended(t, db, workspace.Options{Schema: team})
+			m, runs := suspended(t, db, workspace.Options{Schema: team})
 			if row.prepare != nil {
-				row.prepare(t, m)
+				row.prepare(t, runs)
 			}
 			before := entries(t, db)
-			_, _, err := m.Begin(t.Context(), "ann", row.msg)
+			_, err := m.Submit(t.Context(), "ann", row.msg)
 			require.ErrorIs(t, err, row.err)
 			require.Equal(t, before, entries(t, db))
 			view(t, m, "ann")
@@ -108,9 +108,9 @@ func TestAnswersThatAreRefused(t *testing.T) {
 
 // An answer that was accepted counts once, however often it is sent.
 func TestAnswerIsSentAgain(t *testing.T) {
-	m := suspended(t, store.NewMemory(), workspace.Options{})
-	finish(t, begin(t, m, answers("b", "1")))
-	_, out, err := m.Begin(t.Context(), "ann", answers("b", "1"))
+	m, runs := suspended(t, store.NewMemory(), workspace.Options{})
+	runs.Begin(t, "ann", answers("b", "1")).Finish(t)
+	out, err := m.Submit(t.Context(), "ann", answers("b", "1"))
 	require.NoError(t, err)
 	require.Equal(t, workspace.StatusDuplicate, out.Status)
 	require.Equal(t, workspace.StatusDone, out.First)
@@ -119,30 +119,29 @@ func TestAnswerIsSentAgain(t *testing.T) {
 // An answer whose run has stored nothing is not given: the call waits for the
 // next answer, or for the same one if the message is tried again.
 func TestAnswerOfARunThatFails(t *testing.T) {
-	m := suspended(t, store.NewMemory(), workspace.Options{})
-	_, err := begin(t, m, answers("b", "1")).Fail(t.Context(), errors.New("broken"))
-	require.NoError(t, err)
+	m, runs := suspended(t, store.NewMemory(), workspace.Options{})
+	runs.Begin(t, "ann", answers("b", "1")).Fail(t, errors.New("broken"))
 	require.Equal(t, "1", ids(view(t, m, "ann").Suspended()))
-	run := begin(t, m, answers("b", "1")) // a dead letter that is sent again
+	run := runs.Begin(t, "ann", answers("b", "1")) // a dead letter that is sent again
 	require.Equal(t, "a c1 r1", dialog(&run.Workspace))
-	other := begin(t, m, whenBusy(workspace.BusyInterrupt, answers("c", "1")))
+	other := runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, answers("c", "1")))
 	require.Equal(t, "a c1 r1", dialog(&other.Workspace))
-	finish(t, other)
+	other.Finish(t)
 }
 
 // An answer whose call is closed while the message waits is left out.
 func TestCallIsClosedWhileItsAnswerWaits(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run := begin(t, m, text("a"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("a"))
 	ask(t, run, "1", "2")
 	require.NoError(t, run.Suspend("1", "2"))
 	require.NoError(t, run.Commit(t.Context()))
-	_, out, err := m.Begin(t.Context(), "ann", answers("b", "1", "2"))
+	out, err := m.Submit(t.Context(), "ann", answers("b", "1", "2"))
 	require.NoError(t, err)
 	require.Equal(t, workspace.StatusQueued, out.Status)
 	require.NoError(t, run.State().History().Answer(state.ToolResult(refund("1"), `"never mind"`)))
-	next, err := run.Finish(t.Context())
-	require.NoError(t, err)
+	run.Finish(t)
+	next := runs.Next(t)
 	require.Equal(t, "b", next.Message().ID)
 	require.Len(t, next.Message().Answers, 1)
 	require.Equal(t, "a c1 c2 r1 r2", dialog(&next.Workspace))
@@ -152,23 +151,23 @@ func TestCallIsClosedWhileItsAnswerWaits(t *testing.T) {
 // An answer is given with the rights of its agent.
 func TestAnswerOfAnAgent(t *testing.T) {
 	clerk := state.MustSchema(notes, state.Team{"clerk": nil, "stranger": nil})
-	m := open(t, store.NewMemory(), workspace.Options{Schema: clerk})
-	run := begin(t, m, text("a"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: clerk})
+	run := runs.Begin(t, "ann", text("a"))
 	require.NoError(t, run.State().As("clerk").History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(refund("1"))}}))
 	require.NoError(t, run.Suspend("1"))
-	finish(t, run)
+	run.Finish(t)
 	msg := answers("b", "1")
 	for agent, want := range map[string]error{"stranger": state.ErrDenied, "nobody": state.ErrDenied} {
 		msg.Agent = agent
-		_, _, err := m.Begin(t.Context(), "ann", msg)
+		_, err := m.Submit(t.Context(), "ann", msg)
 		require.ErrorIs(t, err, want, agent)
 	}
 	msg.Agent = "clerk"
-	run = begin(t, m, msg)
+	run = runs.Begin(t, "ann", msg)
 	require.Equal(t, "clerk", run.Message().Agent)
 	require.Equal(t, "a c1 r1", dialog(&run.Workspace))
 	before := view(t, m, "ann").Version
-	finish(t, run)
+	run.Finish(t)
 	signed := 0
 	for r, err := range m.Records(t.Context(), "ann", before) {
 		require.NoError(t, err)
@@ -185,37 +184,37 @@ func TestAnswerOfAnAgent(t *testing.T) {
 // may not answer it.
 func TestAnswerOfAnAgentWithoutTheConversation(t *testing.T) {
 	said := &state.Field[[]state.Message]{Name: "messages", Read: state.Only("clerk", "boss"), Write: state.Only("boss")}
-	m := open(t, store.NewMemory(), workspace.Options{Schema: state.MustSchema(said, state.Team{"clerk": nil, "boss": nil})})
-	run := begin(t, m, text("a"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: state.MustSchema(said, state.Team{"clerk": nil, "boss": nil})})
+	run := runs.Begin(t, "ann", text("a"))
 	call := state.ToolCalls(refund("1"))
 	require.NoError(t, run.State().As("clerk").History().Append(state.InferenceResult{Output: []state.Message{call}}))
 	require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
 	require.NoError(t, run.Suspend("1"))
-	finish(t, run)
+	run.Finish(t)
 	msg := answers("b", "1")
 	msg.Agent = "clerk"
-	_, _, err := m.Begin(t.Context(), "ann", msg)
+	_, err := m.Submit(t.Context(), "ann", msg)
 	require.ErrorIs(t, err, state.ErrDenied)
 	msg.Agent = ""
-	run = begin(t, m, msg)
+	run = runs.Begin(t, "ann", msg)
 	require.Equal(t, "a c1 r1", dialog(&run.Workspace))
-	finish(t, run)
+	run.Finish(t)
 }
 
 // Handlers of the conversation see an answer as they see everything else.
 func TestAnswerInAConversationThatIsTrimmed(t *testing.T) {
 	trimmed := state.MustSchema(&state.Field[[]state.Message]{Name: "messages", Handler: transcript.KeepLast(3).Handler()})
-	m := open(t, store.NewMemory(), workspace.Options{Schema: trimmed})
-	run := begin(t, m, text("a"))
+	_, runs := hold(t, store.NewMemory(), workspace.Options{Schema: trimmed})
+	run := runs.Begin(t, "ann", text("a"))
 	ask(t, run, "1")
 	require.NoError(t, run.Suspend("1"))
-	finish(t, run)
+	run.Finish(t)
 	for _, id := range []string{"b", "c", "d"} {
-		finish(t, begin(t, m, text(id)))
+		runs.Begin(t, "ann", text(id)).Finish(t)
 	}
-	run = begin(t, m, answers("e", "1"))
+	run = runs.Begin(t, "ann", answers("e", "1"))
 	require.Equal(t, "a c1 r1 d", dialog(&run.Workspace))
-	finish(t, run)
+	run.Finish(t)
 }
 
 // A run that is taken over knows the answers that were given, whether or not a
@@ -227,17 +226,17 @@ func TestAnswersAreKnownAfterATakeover(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				db := store.NewMemory()
 				process, kill := asProcess(db)
-				m := open(t, process, workspace.Options{})
-				run := begin(t, m, text("a"))
+				m, runs := hold(t, process, workspace.Options{})
+				run := runs.Begin(t, "ann", text("a"))
 				ask(t, run, "1", "2")
 				require.NoError(t, run.Suspend("1", "2"))
 				require.NoError(t, run.Commit(t.Context()))
-				_, out, err := m.Begin(t.Context(), "ann", answers("b", "1", "2"))
+				out, err := m.Submit(t.Context(), "ann", answers("b", "1", "2"))
 				require.NoError(t, err)
 				require.Equal(t, workspace.StatusQueued, out.Status)
 				require.NoError(t, run.State().History().Answer(state.ToolResult(refund("2"), `"never mind"`)))
-				run, err = run.Finish(t.Context())
-				require.NoError(t, err)
+				run.Finish(t)
+				run = runs.Next(t)
 				if committed {
 					require.NoError(t, run.Commit(t.Context()))
 				}
@@ -266,22 +265,22 @@ func TestADuplicateSaysThatItDiffers(t *testing.T) {
 		return workspace.Message{ID: id, Content: state.UserText(said)}
 	}
 	again := func(m *workspace.Manager, msg workspace.Message) workspace.Outcome {
-		_, out, err := m.Begin(t.Context(), "ann", msg)
+		out, err := m.Submit(t.Context(), "ann", msg)
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDuplicate, out.Status)
 		return out
 	}
 	for _, said := range []string{"<hello> \u2028 é", long} {
-		m := open(t, store.NewMemory(), workspace.Options{})
-		run := begin(t, m, content("run", said))
-		_, out, err := m.Begin(t.Context(), "ann", content("wait", said))
+		m, runs := hold(t, store.NewMemory(), workspace.Options{})
+		run := runs.Begin(t, "ann", content("run", said))
+		out, err := m.Submit(t.Context(), "ann", content("wait", said))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusQueued, out.Status)
 		for _, id := range []string{"run", "wait"} {
 			require.False(t, again(m, content(id, said)).Differs)
 			require.True(t, again(m, content(id, said+"!")).Differs)
 		}
-		finish(t, run)
+		run.Finish(t)
 		require.False(t, again(m, content("run", said+"!")).Differs, "only the id is kept")
 	}
 }

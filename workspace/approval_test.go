@@ -18,6 +18,8 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
+var officeSchema = state.MustSchema(state.Team{"clerk": {"boss"}})
+
 // office is a workspace whose agent clerk makes the calls of a message: "pay a, pay
 // b" are two calls, "hello" is none. Each call of pay needs an approval.
 type office struct {
@@ -95,7 +97,7 @@ func newOffice(t *testing.T, opts ...tool.Option) *office {
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{answer}})
 	}
 	o.db = store.NewMemory()
-	o.m = open(t, o.db, workspace.Options{Schema: state.MustSchema(state.Team{"clerk": {"boss"}}), Run: workspace.Loop(&tool.Loop{
+	o.m = open(t, o.db, workspace.Options{Schema: officeSchema, Run: workspace.Loop(&tool.Loop{
 		Agents: map[string]tool.Agent{"clerk": {Ask: ask, Tools: []*tool.Tool{pay}}},
 	})})
 	t.Cleanup(func() { _ = o.m.Close() })
@@ -209,14 +211,13 @@ func TestApprovalOfARunThatFails(t *testing.T) {
 	o = newOffice(t)
 	_, err = o.hear(t, "pay a")
 	require.NoError(t, err)
-	run, _, err := o.m.Begin(t.Context(), "ann", workspace.Message{ID: "m", Approve: []string{"call_a"}, Agent: "boss"})
-	require.NoError(t, err)
+	_, runs := hold(t, o.db, workspace.Options{Schema: officeSchema})
+	run := runs.Begin(t, "ann", workspace.Message{ID: "m", Approve: []string{"call_a"}, Agent: "boss"})
 	require.Equal(t, []string{"call_a"}, run.Message().Approve)
 	require.Empty(t, run.Suspended())
 	require.NoError(t, run.Memory().Set("a", "b"))
 	require.NoError(t, run.Commit(t.Context()))
-	_, err = run.Fail(t.Context(), errors.New("no good"))
-	require.NoError(t, err)
+	run.Fail(t, errors.New("no good"))
 	require.Empty(t, o.waits(t))
 	_, err = o.hear(t, "approve a")
 	require.ErrorIs(t, err, workspace.ErrNotSuspended, "it is approved already")
@@ -230,8 +231,8 @@ func TestApprovalsOfMessagesThatWait(t *testing.T) {
 	o := newOffice(t)
 	_, err := o.hear(t, "pay a, pay b")
 	require.NoError(t, err)
-	run, _, err := o.m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
+	_, runs := hold(t, o.db, workspace.Options{Schema: officeSchema})
+	run := runs.Begin(t, "ann", text("1"))
 	submit := func(msg workspace.Message) error {
 		_, err := o.m.Submit(t.Context(), "ann", msg)
 		return err
@@ -240,7 +241,7 @@ func TestApprovalsOfMessagesThatWait(t *testing.T) {
 	require.ErrorIs(t, submit(workspace.Message{Refuse: []string{"call_a"}}), workspace.ErrNotSuspended)
 	require.ErrorIs(t, submit(workspace.Message{Approve: []string{"call_b", "call_a"}}), workspace.ErrNotSuspended)
 	require.NoError(t, submit(workspace.Message{Refuse: []string{"call_b"}, Content: state.UserText("never mind")}))
-	finish(t, run)
+	run.Finish(t)
 }
 
 func TestDecisionsThatAreRefused(t *testing.T) {
@@ -292,7 +293,7 @@ func TestApprovedCallOfAnAgentThatIsGone(t *testing.T) {
 	_, err := o.hear(t, "pay a")
 	require.NoError(t, err)
 	require.NoError(t, o.m.Close())
-	o.m = open(t, o.db, workspace.Options{Schema: state.MustSchema(state.Team{"clerk": {"boss"}}), Run: workspace.Loop(&tool.Loop{
+	o.m = open(t, o.db, workspace.Options{Schema: officeSchema, Run: workspace.Loop(&tool.Loop{
 		Agents: map[string]tool.Agent{"boss": {Ask: func(ctx context.Context, turn *tool.Turn) error {
 			msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
 			if err != nil {

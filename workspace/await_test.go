@@ -168,10 +168,9 @@ func TestAwait(t *testing.T) {
 // Await returns what is known when its ctx or the Manager ends.
 func TestAwaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := open(t, store.NewMemory(), workspace.Options{})
-		_, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		_, _, err = m.Begin(t.Context(), "ann", text("2"))
+		m, runs := hold(t, store.NewMemory(), workspace.Options{})
+		runs.Begin(t, "ann", text("1"))
+		_, err := m.Submit(t.Context(), "ann", text("2"))
 		require.NoError(t, err)
 		for id, want := range map[string]workspace.Status{"1": workspace.StatusStarted, "2": workspace.StatusQueued} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -195,17 +194,17 @@ func TestAwaitEnds(t *testing.T) {
 func TestAwaitOfAMessageThatIsDropped(t *testing.T) {
 	for name, test := range map[string]struct {
 		id   string
-		drop func(*workspace.Manager, *workspace.Run) error
+		drop func(*workspace.Manager) error
 		want error // of Handle
 	}{
-		"reset": {"2", func(m *workspace.Manager, _ *workspace.Run) error {
+		"reset": {"2", func(m *workspace.Manager) error {
 			_, err := m.Reset(context.Background(), "ann")
 			return err
 		}, workspace.ErrInterrupted},
-		"discard": {"2", func(m *workspace.Manager, _ *workspace.Run) error {
+		"discard": {"2", func(m *workspace.Manager) error {
 			return m.Discard(context.Background(), "ann", "2")
 		}, workspace.ErrRunFailed},
-		"delete": {"2", func(m *workspace.Manager, _ *workspace.Run) error {
+		"delete": {"2", func(m *workspace.Manager) error {
 			return m.Delete(context.Background(), "ann")
 		}, workspace.ErrNotFound},
 	} {
@@ -213,9 +212,8 @@ func TestAwaitOfAMessageThatIsDropped(t *testing.T) {
 			for _, elsewhere := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
 					db := plain{Store: store.NewMemory()}
-					m := open(t, db, workspace.Options{Run: nothing})
-					run, _, err := m.Begin(t.Context(), "ann", text("1"))
-					require.NoError(t, err)
+					m, runs := hold(t, db, workspace.Options{})
+					runs.Begin(t, "ann", text("1"))
 					ended := make(chan error)
 					go func() {
 						_, err := m.Handle(t.Context(), "ann", text(test.id))
@@ -226,7 +224,7 @@ func TestAwaitOfAMessageThatIsDropped(t *testing.T) {
 					if elsewhere {
 						dropping = open(t, db, workspace.Options{})
 					}
-					require.NoError(t, test.drop(dropping, run))
+					require.NoError(t, test.drop(dropping))
 					require.ErrorIs(t, <-ended, test.want)
 					require.NoError(t, m.Close())
 				})
@@ -253,9 +251,8 @@ func TestAwaitAfterManyEndings(t *testing.T) {
 func TestAwaitSharesItsLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := store.NewMemory()
-		holder := open(t, memory, workspace.Options{TTL: time.Hour})
-		run, _, err := holder.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		_, runs := hold(t, memory, workspace.Options{TTL: time.Hour})
+		run := runs.Begin(t, "ann", text("1"))
 		db := fakestore.Count(plain{Store: memory})
 		m := open(t, db, workspace.Options{})
 		var wg sync.WaitGroup
@@ -269,8 +266,7 @@ func TestAwaitSharesItsLooks(t *testing.T) {
 		before := db.Read()
 		time.Sleep(10 * time.Second)
 		require.InDelta(t, 40, db.Read()-before, 1, "four a second")
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
 		wg.Wait()
 	})
 }

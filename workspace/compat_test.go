@@ -27,14 +27,12 @@ func TestUnknownFieldsStay(t *testing.T) {
 		return mood.Set(w.State(), "good")
 	}))
 
-	older := open(t, db, workspace.Options{Schema: state.MustSchema(notes, state.AllowUndeclared)})
+	older, runs := hold(t, db, workspace.Options{Schema: state.MustSchema(notes, state.AllowUndeclared)})
 	for range 5 {
-		run, _, err := older.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Hello!")})
-		require.NoError(t, err)
+		run := runs.Begin(t, "ann", workspace.Message{Content: state.UserText("Hello!")})
 		require.NoError(t, notes.Set(run.State(), []string{strings.Repeat("x", 3000)}))
 		require.False(t, run.State().KV().Has("plan"), "what was secret does not become public")
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
 	}
 	require.NoError(t, older.Compact(t.Context(), "ann"))
 	v := view(t, older, "ann")
@@ -54,10 +52,10 @@ func TestNewerFormat(t *testing.T) {
 	db := store.NewMemory()
 	newer := `{"format":4,"content":"of which nobody here knows"}`
 	write(t, db, map[string]string{annsHead: newer})
-	m := open(t, db, workspace.Options{Run: nil})
+	m := open(t, db, workspace.Options{Run: nothing})
 	_, err := m.View(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
-	_, _, err = m.Begin(t.Context(), "ann", whenBusy(workspace.BusyRollback, text("1")))
+	_, err = m.Submit(t.Context(), "ann", whenBusy(workspace.BusyRollback, text("1")))
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
 	_, err = m.Reset(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrNewerFormat)
@@ -79,9 +77,8 @@ func TestReferencesAreNotStoredAndEndWithATakeover(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			db := store.NewMemory()
 			process, kill := asProcess(db)
-			crashed := open(t, process, workspace.Options{Schema: schema})
-			run, _, err := crashed.Begin(t.Context(), "ann", text("1"))
-			require.NoError(t, err)
+			crashed, runs := hold(t, process, workspace.Options{Schema: schema})
+			run := runs.Begin(t, "ann", text("1"))
 			c := &client{Name: "reference", Calls: make(chan string)}
 			require.NoError(t, clients.Set(run.State(), c))
 			require.NoError(t, streams.Set(run.State(), []chan string{c.Calls}))

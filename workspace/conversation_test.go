@@ -32,7 +32,7 @@ func shownMessages(v *workspace.View, after, n int, began time.Time) string {
 func TestMessagesHaveNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
-		m := open(t, db, workspace.Options{Messages: 6})
+		m, runs := hold(t, db, workspace.Options{Messages: 6})
 		began := time.Now()
 		shows := func(want string) {
 			t.Helper()
@@ -40,13 +40,13 @@ func TestMessagesHaveNumbers(t *testing.T) {
 			other := open(t, db, workspace.Options{Messages: 6})
 			require.Equal(t, want, shownMessages(view(t, other, "ann"), 0, -1, began))
 		}
-		say := func(run *workspace.Run, words string) {
+		say := func(run *heldRun, words string) {
 			t.Helper()
 			for word := range strings.FieldsSeq(words) {
-				next, err := workspace.NextNumber(run)
+				next, err := workspace.NextNumber(run.Run)
 				require.NoError(t, err)
 				require.NoError(t, state.Messages.Set(run.State(), []state.Message{state.AssistantText(word)}))
-				after, err := workspace.NextNumber(run)
+				after, err := workspace.NextNumber(run.Run)
 				require.NoError(t, err)
 				require.Equal(t, next+1, after)
 			}
@@ -54,24 +54,24 @@ func TestMessagesHaveNumbers(t *testing.T) {
 		require.Empty(t, shownMessages(view(t, m, "ann"), 0, -1, began))
 
 		time.Sleep(time.Minute)
-		run := begin(t, m, text("a"))
+		run := runs.Begin(t, "ann", text("a"))
 		say(run, "one")
 		require.NoError(t, run.Commit(t.Context()))
 		time.Sleep(time.Minute)
 		say(run, "two")
-		finish(t, run)
+		run.Finish(t)
 		shows("1<0:a@1/a 2<1:one@1/a 3<2:two@2/a")
 
 		// An answer has the number that was known while a late result came.
 		time.Sleep(time.Minute)
-		run = begin(t, m, text("b"))
-		next, err := workspace.NextNumber(run)
+		run = runs.Begin(t, "ann", text("b"))
+		next, err := workspace.NextNumber(run.Run)
 		require.NoError(t, err)
 		require.NoError(t, state.Messages.Update(run.State(), func(msgs []state.Message) ([]state.Message, error) {
 			return slices.Insert(msgs, 2, state.Message(state.AssistantText("late"))), nil
 		}))
 		say(run, "three")
-		finish(t, run)
+		run.Finish(t)
 		shows("1<0:a@1/a 2<1:one@1/a 6<2:late@3/b 3<6:two@2/a 4<3:b@3/b 5<4:three@3/b")
 		require.Equal(t, 5, next)
 
@@ -86,15 +86,15 @@ func TestMessagesHaveNumbers(t *testing.T) {
 		}
 
 		// What is undone gives no number back, and neither does what is dropped.
-		run = begin(t, m, text("c"))
+		run = runs.Begin(t, "ann", text("c"))
 		say(run, "never")
 		require.NoError(t, run.Commit(t.Context()))
 		undoing := text("d")
 		undoing.Busy = workspace.BusyRollback
 		time.Sleep(time.Minute)
-		run = begin(t, m, undoing)
+		run = runs.Begin(t, "ann", undoing)
 		say(run, "four")
-		finish(t, run)
+		run.Finish(t)
 		shows("1<0:a@1/a 3<1:two@2/a 4<3:b@3/b 5<4:three@3/b 9<5:d@4/d 10<9:four@4/d")
 		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return state.Messages.Replace(w.State(), nil) }))
 		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
@@ -137,11 +137,11 @@ func TestMessagesOfNoMessage(t *testing.T) {
 
 // The JSON of a view has the numbers, and no secret.
 func TestMessagesInJSON(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run := begin(t, m, text("tok"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("tok"))
 	require.NoError(t, token.Set(run.State(), fieldSecret))
 	require.NoError(t, state.Messages.Set(run.State(), []state.Message{state.AssistantText("it is " + fieldSecret)}))
-	finish(t, run)
+	run.Finish(t)
 	v := view(t, m, "ann")
 	data, err := json.Marshal(v)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,41 +78,6 @@ func TestRunThatWaitsForASlotIsTakenElsewhere(t *testing.T) {
 	})
 }
 
-// Begin waits for a slot, in order, and until its ctx ends.
-func TestBeginWaitsForASlot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		db := store.NewMemory()
-		m := open(t, db, workspace.Options{Runs: 1})
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-
-		before := entries(t, db)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, _, err = m.Begin(ctx, "bob", text("1"))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, before, entries(t, db), "nothing was taken")
-
-		var order []string
-		var wg sync.WaitGroup
-		for _, user := range []string{"bob", "cid", "dan"} {
-			wg.Go(func() {
-				next, _, err := m.Begin(t.Context(), user, text("1"))
-				require.NoError(t, err)
-				order = append(order, user)
-				_, err = next.Finish(t.Context())
-				require.NoError(t, err)
-			})
-			synctest.Wait()
-		}
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
-		wg.Wait()
-		require.Equal(t, []string{"bob", "cid", "dan"}, order)
-		require.NoError(t, m.Close())
-	})
-}
-
 // The slot of a run is free again, however the run has ended.
 func TestSlotsAreFreedWithTheirRuns(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, m *workspace.Manager, run *workspace.Run) error{
@@ -141,12 +105,18 @@ func TestSlotsAreFreedWithTheirRuns(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var m *workspace.Manager
 				var ended []string
+				var slots atomic.Int32
 				m = open(t, store.NewMemory(), workspace.Options{Runs: 2, Run: func(ctx context.Context, run *workspace.Run) error {
-					if run.UserID() != "last" {
-						return end(ctx, m, run)
+					switch run.UserID() {
+					case "last":
+						ended = append(ended, run.Message().ID)
+						return nil
+					case "one", "two":
+						slots.Add(1)
+						<-ctx.Done()
+						return ctx.Err()
 					}
-					ended = append(ended, run.Message().ID)
-					return nil
+					return end(ctx, m, run)
 				}})
 				for i := range 10 {
 					_, err := m.Submit(t.Context(), fmt.Sprint("user", i%5), text(fmt.Sprint(i)))
@@ -160,16 +130,12 @@ func TestSlotsAreFreedWithTheirRuns(t *testing.T) {
 					require.NoError(t, err)
 				}
 				require.Equal(t, want, ended)
-				slots := 0
-				for range 2 { // both are free
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					defer cancel()
-					if _, _, err := m.Begin(ctx, fmt.Sprint("manual", slots), text("1")); err == nil {
-						slots++
-					}
+				for _, user := range []string{"one", "two"} {
+					_, err := m.Submit(t.Context(), user, text("1"))
+					require.NoError(t, err)
 				}
-				require.Equal(t, 2, slots)
-				require.True(t, slices.Equal(want, ended))
+				synctest.Wait()
+				require.EqualValues(t, 2, slots.Load(), "both are free")
 				require.NoError(t, m.Close())
 			})
 		})

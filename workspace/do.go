@@ -59,11 +59,11 @@ func (r *Run) do(fn func(context.Context, *Run) error) (err error) {
 	defer func() { // also if fn panics or ends its goroutine
 		var next *Run
 		if err == nil {
-			next, err = r.endFinished(ctx)
+			next, err = r.conclude(ctx, nil)
 		}
 		if err != nil && r.leaseValid() {
 			var failErr error
-			if next, failErr = r.endFailed(ctx, err); failErr != nil {
+			if next, failErr = r.conclude(ctx, err); failErr != nil {
 				r.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failErr))
 			}
 		}
@@ -79,7 +79,7 @@ func (r *Run) do(fn func(context.Context, *Run) error) (err error) {
 			r.m.drainInBackground(next)
 		}
 	}()
-	if err := r.start(); err != nil {
+	if err := r.awaitEarlier(); err != nil {
 		return err
 	}
 	c := &userCode{what: "function of Do", done: make(chan struct{})}
@@ -123,7 +123,7 @@ func (m *Manager) beginTicket(ctx context.Context, l *ledger.Ledger) (*Run, erro
 	var run *Run
 	if err == nil {
 		m.slots.squeeze(l.User(), t.lease.ID)
-		run, err = m.newRun(ctx, l, h, t.began, false)
+		run, err = m.newRun(ctx, l, h, t.began)
 		m.slots.drop(t.lease.ID) // unless the run has it
 	}
 	if err != nil {

@@ -31,8 +31,6 @@ func TestDo(t *testing.T) {
 		require.Equal(t, workspace.Message{}, run.Message())
 		require.NotEmpty(t, run.ID())
 		requireMasked(t, run)
-		_, err := run.Finish(ctx)
-		require.ErrorIs(t, err, workspace.ErrInvalid)
 		require.ErrorIs(t, m.Do(ctx, "ann", visit), workspace.ErrBusy)
 		require.NoError(t, m.Do(ctx, "bob", visit))
 		require.NoError(t, run.Memory().Set("name", "Ann"))
@@ -173,9 +171,8 @@ func TestDoTakesTurns(t *testing.T) {
 // A call whose context ends, before or after its turn, leaves nothing behind.
 func TestDoContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := open(t, store.NewMemory(), workspace.Options{})
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		m, runs := hold(t, store.NewMemory(), workspace.Options{})
+		run := runs.Begin(t, "ann", text("1"))
 		why := errors.New("the client is gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		result := make(chan error, 1)
@@ -186,8 +183,7 @@ func TestDoContextEnds(t *testing.T) {
 		require.ErrorIs(t, <-result, why)
 		require.Zero(t, view(t, m, "ann").Tickets)
 		require.ErrorIs(t, m.Do(ctx, "ann", visit), context.Canceled)
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
 
 		ctx, cancel = context.WithCancelCause(t.Context())
 		require.ErrorIs(t, m.Do(ctx, "ann", func(ctx context.Context, run *workspace.Run) error {
@@ -226,9 +222,9 @@ func TestDoOfDeadProcess(t *testing.T) {
 					db := store.NewMemory()
 					process, kill := asProcess(db)
 					opts := workspace.Options{TTL: 10 * time.Second}
-					blocker, dead := open(t, db, opts), open(t, process, opts)
-					run, _, err := blocker.Begin(t.Context(), "ann", text("1"))
-					require.NoError(t, err)
+					blocker, runs := hold(t, db, opts)
+					dead := open(t, process, opts)
+					run := runs.Begin(t, "ann", text("1"))
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					called, done := make(chan bool), make(chan bool)
@@ -245,11 +241,11 @@ func TestDoOfDeadProcess(t *testing.T) {
 					if died == "before" {
 						kill()
 					}
-					_, err = run.Finish(t.Context())
-					require.NoError(t, err)
+					run.Finish(t)
 					if died == "after" {
 						<-called
 					}
+					require.NoError(t, blocker.Close())
 
 					opts.Run = visit
 					m, begun := open(t, db, opts), time.Now()
@@ -339,7 +335,7 @@ func TestDoIsEnded(t *testing.T) {
 			require.NoError(t, err)
 		}, workspace.ErrInterrupted},
 		"Interrupt": {func(t *testing.T, m *workspace.Manager, _ string) {
-			_, _, err := m.Begin(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("1")))
+			_, err := m.Submit(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("1")))
 			require.NoError(t, err)
 		}, workspace.ErrInterrupted},
 		"Close": {func(_ *testing.T, m *workspace.Manager, _ string) {
@@ -348,7 +344,7 @@ func TestDoIsEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := open(t, store.NewMemory(), workspace.Options{TTL: 10 * time.Second})
+				m := open(t, store.NewMemory(), workspace.Options{TTL: 10 * time.Second, Run: nothing})
 				started, result := make(chan string, 1), make(chan error, 1)
 				go func() {
 					result <- m.Do(t.Context(), "ann", func(ctx context.Context, run *workspace.Run) error {
@@ -374,9 +370,8 @@ func TestDoIsEnded(t *testing.T) {
 // A call that waits is told when its ticket is gone.
 func TestDoIsReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := open(t, store.NewMemory(), workspace.Options{})
-		_, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		m, runs := hold(t, store.NewMemory(), workspace.Options{})
+		runs.Begin(t, "ann", text("1"))
 		result := make(chan error, 1)
 		go func() { result <- m.Do(t.Context(), "ann", visit) }()
 		synctest.Wait()
@@ -388,12 +383,11 @@ func TestDoIsReset(t *testing.T) {
 }
 
 func TestDoInvalid(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Queue: 1})
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Queue: 1})
 	require.ErrorIs(t, m.Do(t.Context(), "ann", nil), workspace.ErrInvalid)
 	require.ErrorIs(t, m.Do(t.Context(), "", visit), workspace.ErrInvalid)
-	_, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
-	_, _, err = m.Begin(t.Context(), "ann", text("2"))
+	runs.Begin(t, "ann", text("1"))
+	_, err := m.Submit(t.Context(), "ann", text("2"))
 	require.NoError(t, err)
 	require.ErrorIs(t, m.Do(t.Context(), "ann", visit), workspace.ErrQueueFull)
 	require.NoError(t, m.Close())

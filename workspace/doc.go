@@ -23,8 +23,7 @@
 // A run is the handling of one message. Handle begins a run, calls Options.Run,
 // and then stores the changes, marks the message as done and begins the next
 // run, all in one write. Submit does the same without waiting. Run.Commit
-// stores the changes so far. Begin, Finish and Fail are for programs that
-// handle messages without a callback.
+// stores the changes so far.
 //
 // A workspace has one run at a time. Busy determines what happens to a message
 // that arrives during a run: it waits in a durable queue, is rejected,

@@ -30,7 +30,7 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 		}
 		ctx := context.WithoutCancel(run.ctx) // the result is stored even if the context has ended
 		if err == nil {
-			next, err = run.endFinished(ctx)
+			next, err = run.conclude(ctx, nil)
 			stale := errors.Is(err, internal.ErrSharedStale)
 			switch {
 			case err == nil:
@@ -50,7 +50,7 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 			}
 			// The run has left something that cannot be stored.
 		}
-		next, failErr := run.endFailed(ctx, err)
+		next, failErr := run.conclude(ctx, err)
 		if failErr != nil {
 			if run.leaseValid() { // another holder counts an attempt
 				run.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failErr))
@@ -165,7 +165,7 @@ func (r *Run) beginAgain(
 		return nil, err
 	}
 	r.passSlot(r.lease.id, h)
-	next, err := r.m.newRun(parent, r.ledger, h, began, r.manual)
+	next, err := r.m.newRun(parent, r.ledger, h, began)
 	r.lease.giveUp(ErrRunEnded) // next renews it
 	return next, err
 }
@@ -245,20 +245,8 @@ func (m *Manager) drain(run *Run) {
 // drainInBackground calls drain in a goroutine.
 func (m *Manager) drainInBackground(run *Run) {
 	if !m.background(func() { m.drain(run) }) {
-		run.release(ErrClosed)
-		run.markReturned()
-		run.done()
+		run.discard(ErrClosed)
 	}
-}
-
-// start waits for the functions of earlier runs, and calls OnRunStart. It returns
-// an error if the context of the run ends.
-func (r *Run) start() error {
-	if err := r.awaitEarlier(); err != nil {
-		return err
-	}
-	r.m.runStarted(r)
-	return nil
 }
 
 // awaitEarlier waits until the functions of earlier runs of the user in this

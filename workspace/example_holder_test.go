@@ -13,14 +13,20 @@ import (
 func ExampleOptions_holder() {
 	ctx, db := context.Background(), store.NewMemory()
 	process := db.Open() // its connection to the database
-	dead, err := workspace.Open(ctx, process, &workspace.Options{Holder: "desk-0"})
+	begun := make(chan bool)
+	dead, err := workspace.Open(ctx, process, &workspace.Options{Holder: "desk-0", Run: func(ctx context.Context, _ *workspace.Run) error {
+		close(begun)
+		<-ctx.Done() // it is at work when the process dies
+		return ctx.Err()
+	}})
 	if err != nil {
 		panic(err)
 	}
 	message := workspace.Message{ID: "1", Content: state.UserText("Hello!")}
-	if _, _, err := dead.Begin(ctx, "ann", message); err != nil {
+	if _, err := dead.Submit(ctx, "ann", message); err != nil {
 		panic(err)
 	}
+	<-begun
 	if err := process.Close(); err != nil { // as the end of the process does
 		panic(err)
 	}

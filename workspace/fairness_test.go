@@ -16,46 +16,31 @@ import (
 // A user whose queue is never empty does not keep the slots of a Manager: a run
 // that waits for a slot comes before the next run of that user.
 func TestBusyUserDoesNotStarveOthers(t *testing.T) {
-	for name, begin := range map[string]func(ctx context.Context, m *workspace.Manager) error{
-		"Handle": func(ctx context.Context, m *workspace.Manager) error {
-			_, err := m.Handle(ctx, "bob", text("1"))
-			return err
-		},
-		"Begin": func(ctx context.Context, m *workspace.Manager) error {
-			run, _, err := m.Begin(ctx, "bob", text("1"))
-			if err == nil {
-				_, err = run.Finish(ctx)
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		const messages = 50
+		var m *workspace.Manager
+		var handled atomic.Int32
+		m = open(t, db, workspace.Options{TTL: ttl, Runs: 1, Run: func(ctx context.Context, run *workspace.Run) error {
+			time.Sleep(ttl / 10)
+			if run.UserID() == "bob" {
+				return nil
 			}
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
-				const messages = 50
-				var m *workspace.Manager
-				var handled atomic.Int32
-				m = open(t, db, workspace.Options{TTL: ttl, Runs: 1, Run: func(ctx context.Context, run *workspace.Run) error {
-					time.Sleep(ttl / 10)
-					if run.UserID() == "bob" {
-						return nil
-					}
-					if n := handled.Add(1); n < messages {
-						_, err := m.Submit(ctx, "ann", text(fmt.Sprint("next ", n)))
-						return err
-					}
-					return nil
-				}})
-				for _, id := range []string{"first", "second"} {
-					_, err := m.Submit(t.Context(), "ann", text(id))
-					require.NoError(t, err)
-				}
-				time.Sleep(ttl / 20)
-				require.NoError(t, begin(t.Context(), m))
-				require.LessOrEqual(t, handled.Load(), int32(2))
-				require.NoError(t, m.Wait(t.Context()))
-				require.EqualValues(t, messages+1, handled.Load())
-				require.NoError(t, m.Close())
-			})
-		})
-	}
+			if n := handled.Add(1); n < messages {
+				_, err := m.Submit(ctx, "ann", text(fmt.Sprint("next ", n)))
+				return err
+			}
+			return nil
+		}})
+		for _, id := range []string{"first", "second"} {
+			_, err := m.Submit(t.Context(), "ann", text(id))
+			require.NoError(t, err)
+		}
+		time.Sleep(ttl / 20)
+		_, err := m.Handle(t.Context(), "bob", text("1"))
+		require.NoError(t, err)
+		require.LessOrEqual(t, handled.Load(), int32(2))
+		require.NoError(t, m.Wait(t.Context()))
+		require.EqualValues(t, messages+1, handled.Load())
+		require.NoError(t, m.Close())
+	})
 }

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/agentstate/state/internal/fault"
@@ -12,68 +11,35 @@ import (
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// Finish stores the changes since the last commit, marks the message as done
-// and begins the next run if messages wait, all in one write. It returns the
-// next run, or nil. The conversation and the history are shortened to
-// Options.Messages and Options.Results. Concurrent writes to the run's State
-// are not stored. If the store is away, Finish tries again as Commit does.
-//
-// Finish and Fail are for runs that Begin has begun. In Options.Run they return
-// ErrInvalid: the run ends when the function returns.
-func (r *Run) Finish(ctx context.Context) (*Run, error) {
-	next, err := r.endManually(ctx, r.endFinished)
-	return next, wrapError("finish", r.user, err)
-}
-
-// Fail ends the run without storing the changes since the last commit. Its
+// conclude ends the run with one write, which also begins the next run if
+// messages wait. It returns that, or nil. If reason is nil, the changes since the
+// last commit are stored, and the message is done. Otherwise they are lost, and the
 // message becomes a dead letter with the text of reason, in which secrets are
-// masked. Committed tool calls of the run are answered, unless they are
-// suspended. It returns the next run, as Finish does.
-func (r *Run) Fail(ctx context.Context, reason error) (*Run, error) {
-	next, err := r.endManually(ctx, func(ctx context.Context) (*Run, error) {
-		if reason == nil {
-			return nil, fmt.Errorf("%w: no reason", ErrInvalid)
-		}
-		return r.endFailed(ctx, reason)
-	})
-	return next, wrapError("fail", r.user, err)
-}
-
-// endManually ends a run of Begin.
-func (r *Run) endManually(ctx context.Context, end func(context.Context) (*Run, error)) (*Run, error) {
-	if !r.manual {
-		return nil, fmt.Errorf("%w: Options.Run handles the run", ErrInvalid)
+// masked; committed tool calls of the run are answered, unless they are suspended.
+func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
+	concluding, op := r.beginEnd(ctx)
+	var s successor
+	var err error
+	ending := EndingFinished
+	if reason == nil {
+		s, err = r.finish(concluding, &op)
+	} else {
+		ending = EndingFailed
+		s, err = r.fail(concluding, reason, &op)
 	}
-	next, err := end(ctx)
-	for next != nil && next.start() != nil && next.refused != nil {
-		next = next.refuse(ctx)
-	}
-	return next, err // if next has ended, its methods say so
-}
-
-// refuse fails the run of a message for which there is no room, and returns the
-// next run.
-func (r *Run) refuse(ctx context.Context) *Run {
-	next, err := r.endFailed(ctx, r.refused)
-	if err != nil {
-		r.release(err)
-	}
-	return next
-}
-
-// endFinished is Finish for every run, without starting the next.
-func (r *Run) endFinished(ctx context.Context) (*Run, error) {
-	finishing, op := r.beginEnd(ctx)
-	s, err := r.finish(finishing, &op)
 	r.endCommit(&op, err)
 	if err != nil {
 		return nil, err
 	}
-	r.endOperation(EndingFinished, s.head.Waiting(), nil)
+	r.endOperation(ending, s.head.Waiting(), reason)
 	next := r.nextRun(s)
+	if reason != nil && !r.ticket {
+		r.m.noteDeadLetter(ctx, r.user, r.message.ID, r.runID)
+	}
 	r.hooks.Store(true)
 	defer r.hooks.Store(false)
-	r.m.runCompleted(ctx, r, nil)
+	r.m.runCompleted(ctx, r, reason)
+	r.m.logDropped(ctx, r.user, s.dropped)
 	r.m.tidy(ctx, r.ledger, s.head)
 	if r.shared != nil {
 		r.m.tidy(ctx, r.shared, r.shared.LastHead())
@@ -81,34 +47,16 @@ func (r *Run) endFinished(ctx context.Context) (*Run, error) {
 	return next, nil
 }
 
-// endFailed is Fail for every run, without starting the next.
-func (r *Run) endFailed(ctx context.Context, reason error) (*Run, error) {
-	failing, op := r.beginEnd(ctx)
-	s, dropped, err := r.fail(failing, reason, &op)
-	r.endCommit(&op, err)
-	if err != nil {
-		return nil, err
-	}
-	r.endOperation(EndingFailed, s.head.Waiting(), reason)
-	next := r.nextRun(s)
-	if !r.ticket {
-		r.m.noteDeadLetter(ctx, r.user, r.message.ID, r.runID)
-	}
-	r.hooks.Store(true)
-	defer r.hooks.Store(false)
-	r.m.runCompleted(ctx, r, reason)
-	r.m.logDropped(ctx, r.user, dropped)
-	r.m.tidy(ctx, r.ledger, s.head)
-	return next, nil
-}
-
 // successor is the head that the end of a run has written.
 type successor struct {
 	head    *ledger.Head
-	leaseID string    // of the next run, if this Manager takes it
-	began   time.Time // when the write began
+	leaseID string              // of the next run, if this Manager takes it
+	began   time.Time           // when the write began
+	dropped []ledger.DeadLetter // that had to go
 }
 
+// finish shortens the conversation and the history to Options.Messages and
+// Options.Results. Concurrent writes to the State are not stored.
 func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,13 +90,41 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 		r.dropNext(next, err)
 		return successor{}, sharedError(r.endIfLost(err))
 	}
-	r.position = at
-	op.wrote, op.Effects, op.Version, op.Queued = true, len(all.Effects), at.Version, h.Waiting()
 	r.ledger.CacheContent(at, doc)
+	op.Effects = len(all.Effects)
+	r.noteEnd(op, h, at, next)
+	return successor{head: h, leaseID: next.ID, began: began}, nil
+}
+
+func (r *Run) fail(ctx context.Context, reason error, op *operation) (successor, error) {
+	text := r.Redact(reason.Error())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.checkHeld(); err != nil {
+		return successor{}, err
+	}
+	text = fault.ClipTo(r.redactStored(text), ledger.MaxReason)
+	ctx, cancel := r.lease.whileHeld(ctx)
+	defer cancel()
+	began, next := time.Now(), r.nextLease()
+	h, dropped, err := r.ledger.Fail(ctx, r.holder(), text, next)
+	if err != nil {
+		r.dropNext(next, err)
+		return successor{}, r.endIfLost(err)
+	}
+	r.failure = text
+	r.noteEnd(op, h, h.Position(), next)
+	return successor{head: h, leaseID: next.ID, began: began, dropped: dropped}, nil
+}
+
+// noteEnd notes that the end of the run is stored, at a position. The caller holds
+// mu.
+func (r *Run) noteEnd(op *operation, h *ledger.Head, at ledger.Position, next ledger.Lease) {
+	r.position = at
+	op.wrote, op.Version, op.Queued = true, at.Version, h.Waiting()
 	r.passSlot(next.ID, h)
 	r.isEndStored = true
 	r.end(ErrRunEnded)
-	return successor{h, next.ID, began}, nil
 }
 
 // passSlot gives the slot of the run to the lease of the next one, if that has
@@ -169,31 +145,6 @@ func (r *Run) dropNext(next ledger.Lease, err error) {
 	}
 }
 
-// fail also returns the dead letters that had to go.
-func (r *Run) fail(ctx context.Context, reason error, op *operation) (successor, []ledger.DeadLetter, error) {
-	text := r.Redact(reason.Error())
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.checkHeld(); err != nil {
-		return successor{}, nil, err
-	}
-	text = fault.ClipTo(r.redactStored(text), ledger.MaxReason)
-	ctx, cancel := r.lease.whileHeld(ctx)
-	defer cancel()
-	began, next := time.Now(), r.nextLease()
-	h, dropped, err := r.ledger.Fail(ctx, r.holder(), text, next)
-	if err != nil {
-		r.dropNext(next, err)
-		return successor{}, nil, r.endIfLost(err)
-	}
-	r.position = h.Position()
-	op.wrote, op.Version, op.Queued = true, h.Version, h.Waiting()
-	r.passSlot(next.ID, h)
-	r.isEndStored, r.failure = true, text
-	r.end(ErrRunEnded)
-	return successor{h, next.ID, began}, dropped, nil
-}
-
 // nextRun holds the run that has begun at the end of this one, or returns nil.
 func (r *Run) nextRun(s successor) *Run {
 	defer r.lease.giveUp(ErrRunEnded)
@@ -208,7 +159,7 @@ func (r *Run) nextRun(s successor) *Run {
 		return nil
 	}
 	// The next run does not end with the call that has begun this one.
-	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head, s.began, r.manual)
+	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head, s.began)
 	if err != nil {
 		r.m.logGivenUp(r.m.ctx, "next run", r.user, err)
 		r.m.watchRun(r.user, r.ledger)

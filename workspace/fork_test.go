@@ -133,8 +133,8 @@ func TestForkOfCompacted(t *testing.T) {
 // what was cut off.
 func TestForkOfWork(t *testing.T) {
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{Title: func(st *state.State) string { return fmt.Sprint(len(state.Messages.Or(st, nil)), " said") }})
-	ask := func(run *workspace.Run, id string) {
+	m, runs := hold(t, db, workspace.Options{Title: func(st *state.State) string { return fmt.Sprint(len(state.Messages.Or(st, nil)), " said") }})
+	ask := func(run *heldRun, id string) {
 		t.Helper()
 		require.NoError(t, state.Messages.Set(run.State(), []state.Message{
 			state.ToolCalls(state.ToolCall{ID: id, Name: "pay", Input: "{}"}),
@@ -143,17 +143,14 @@ func TestForkOfWork(t *testing.T) {
 	require.NoError(t, m.Update(t.Context(), "ann/1", func(w *workspace.Workspace) error {
 		return errors.Join(token.Set(w.State(), "former-token"), w.Memory().SetSecret("pin", "former-pin"), w.Memory().Set("likes", "tea"))
 	}))
-	run, _, err := m.Begin(t.Context(), "ann/1", text("1"))
-	require.NoError(t, err)
+	run := runs.Begin(t, "ann/1", text("1"))
 	ask(run, "suspended")
 	require.NoError(t, run.Suspend("suspended"))
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
-	run, _, err = m.Begin(t.Context(), "ann/1", text("2"))
-	require.NoError(t, err)
+	run.Finish(t)
+	run = runs.Begin(t, "ann/1", text("2"))
 	ask(run, "open")
 	require.NoError(t, run.Commit(t.Context()))
-	_, _, err = m.Begin(t.Context(), "ann/1", text("3"))
+	_, err := m.Submit(t.Context(), "ann/1", text("3"))
 	require.NoError(t, err)
 
 	v, err := m.View(t.Context(), "ann/1")
@@ -179,8 +176,7 @@ func TestForkOfWork(t *testing.T) {
 
 	require.NoError(t, m.Discard(t.Context(), "ann/1", "3"))
 	require.NoError(t, m.Cancel(t.Context(), "ann/1", v.Run.ID, ""))
-	run, _, err = m.Begin(t.Context(), "ann/1", text("4")) // as long as it is under way, the past stays
-	require.NoError(t, err)
+	run = runs.Begin(t, "ann/1", text("4")) // as long as it is under way, the past stays
 	run.Memory().Delete("pin")
 	require.NoError(t, token.Set(run.State(), "present-token"))
 	require.NoError(t, run.Commit(t.Context()))

@@ -18,41 +18,32 @@ import (
 func TestConversationWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := fakestore.Count(slowWrites(store.NewMemory()))
-		m := open(t, db, workspace.Options{
-			Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 10}), Messages: -1, Run: nothing,
+		m, runs := hold(t, db, workspace.Options{
+			Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 10}), Messages: -1,
 		})
 		long := func(id string) workspace.Message {
 			return workspace.Message{ID: id, Content: state.UserText(strings.Repeat("x", 400))}
 		}
 		for _, id := range []string{"1", "2"} {
-			_, err := m.Handle(t.Context(), "ann", long(id))
-			require.NoError(t, err)
+			runs.Begin(t, "ann", long(id)).Finish(t)
 		}
 		before := db.Calls("Batch")
 		out, err := m.Handle(t.Context(), "ann", long("3"))
 		require.ErrorIs(t, err, state.ErrLimitExceeded)
 		require.Equal(t, workspace.StatusFailed, out.Status)
-		run, out, err := m.Begin(t.Context(), "ann", long("4"))
-		require.Nil(t, run)
-		require.ErrorIs(t, err, state.ErrLimitExceeded)
-		require.Equal(t, workspace.StatusFailed, out.Status)
 
-		run, _, err = m.Begin(t.Context(), "ann", text("short"))
-		require.NoError(t, err)
-		for _, id := range []string{"5", "6"} {
+		run := runs.Begin(t, "ann", text("short"))
+		for _, id := range []string{"4", "5"} {
 			_, err = m.Submit(t.Context(), "ann", long(id))
 			require.NoError(t, err, "there may be room when its turn comes")
 		}
-		next, err := run.Finish(t.Context())
-		require.NoError(t, err)
-		require.Nil(t, next, "both have failed")
-
+		run.Finish(t)
 		time.Sleep(time.Minute)
-		require.Equal(t, 2*5, db.Calls("Batch")-before, "each message is begun and ended once")
+		require.Equal(t, 2*4, db.Calls("Batch")-before, "each message is begun and ended once")
 		v := view(t, m, "ann")
 		require.Nil(t, v.Run)
-		require.Len(t, v.DeadLetters, 4)
-		require.Contains(t, v.DeadLetters[3].Reason, "ValueBytes")
+		require.Len(t, v.DeadLetters, 3)
+		require.Contains(t, v.DeadLetters[2].Reason, "ValueBytes")
 		require.NoError(t, m.Close())
 	})
 }

@@ -44,14 +44,7 @@ import (
 // hooks that get the context of the run, Handle returns ErrBusy for that user.
 // Call Submit there.
 func (m *Manager) Handle(ctx context.Context, userID string, msg Message) (Outcome, error) {
-	if err := m.enterHandling(); err != nil {
-		return Outcome{}, wrapError("handle", userID, err)
-	}
-	defer m.leave()
-	ctx, op := m.beginHandle(ctx, userID, &msg)
-	out, err := m.handle(ctx, userID, msg)
-	op.endHandle(out, err)
-	return out, wrapError("handle", userID, err)
+	return m.accept(ctx, "handle", userID, msg, m.handle)
 }
 
 func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outcome, error) {
@@ -62,7 +55,7 @@ func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outco
 	if err != nil {
 		return Outcome{}, err
 	}
-	run, out, err := b.begin(ctx, ctx, b.trySlot(ctx), false)
+	run, out, err := b.begin(ctx, ctx, b.trySlot(ctx))
 	switch {
 	case err != nil && out.Status == StatusStarted: // its run is left to another holder, or was ended
 		return Outcome{RunID: out.RunID}, err
@@ -81,14 +74,7 @@ func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outco
 // of the outcome is StatusStarted, StatusQueued, StatusDuplicate or
 // StatusRejected. The run ends with the context of Open, not with ctx.
 func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outcome, error) {
-	if err := m.enterHandling(); err != nil {
-		return Outcome{}, wrapError("submit", userID, err)
-	}
-	defer m.leave()
-	ctx, op := m.beginHandle(ctx, userID, &msg)
-	out, err := m.submit(ctx, userID, msg)
-	op.endHandle(out, err)
-	return out, wrapError("submit", userID, err)
+	return m.accept(ctx, "submit", userID, msg, m.submit)
 }
 
 func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outcome, error) {
@@ -96,7 +82,7 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	if err != nil {
 		return Outcome{}, err
 	}
-	run, out, err := b.begin(ctx, m.ctx, m.slots.try(b.ledger.User(), b.lease.ID), false)
+	run, out, err := b.begin(ctx, m.ctx, m.slots.try(b.ledger.User(), b.lease.ID))
 	switch {
 	case out.Status != StatusStarted:
 		return out, err
@@ -108,57 +94,19 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	return out, nil
 }
 
-// Begin begins the run of a message for a caller that does not use Options.Run.
-// The caller must end the run with Finish or Fail. The run is nil unless the
-// status of the outcome is StatusStarted. Its lease is renewed until the run
-// ends. When ctx ends, or the Manager is closed, the lease is given back: the
-// methods of the run return ErrFenced, and any Manager with Options.Run
-// continues it. If this Manager holds Options.Runs runs, Begin waits until one
-// of them ends. Within a run of the same user, a message that would end the run
-// is ErrBusy.
-func (m *Manager) Begin(ctx context.Context, userID string, msg Message) (*Run, Outcome, error) {
-	ctx, op := m.beginHandle(ctx, userID, &msg)
-	run, out, err := m.beginManually(ctx, userID, msg)
-	if run != nil {
-		if err = run.start(); err != nil {
-			if run.refused != nil {
-				m.leaveNext(run.refuse(ctx))
-				out.Status, out.Reason = StatusFailed, run.failureText()
-			}
-			run = nil
-		}
-	}
-	op.endHandle(out, err)
-	return run, out, wrapError("begin", userID, err)
-}
-
-func (m *Manager) beginManually(ctx context.Context, userID string, msg Message) (*Run, Outcome, error) {
-	if err := m.enter(); err != nil {
-		return nil, Outcome{}, err
+// accept calls Handle or Submit, of which what is the name, as an operation.
+func (m *Manager) accept(
+	ctx context.Context, what, userID string, msg Message,
+	call func(context.Context, string, Message) (Outcome, error),
+) (Outcome, error) {
+	if err := m.enterHandling(); err != nil {
+		return Outcome{}, wrapError(what, userID, err)
 	}
 	defer m.leave()
-	b, err := m.newBeginning(userID, msg)
-	if err != nil {
-		return nil, Outcome{}, err
-	}
-	if ends := b.busy == BusyInterrupt || b.busy == BusyRollback; ends && m.inRunOf(ctx, userID) {
-		return nil, Outcome{}, errOwnRun // it would wait for the function that calls it
-	}
-	waiting, cancel := m.withManager(ctx)
-	defer cancel()
-	if err := b.waitForSlot(waiting); err != nil {
-		return nil, Outcome{}, err
-	}
-	return b.begin(ctx, ctx, true, true)
-}
-
-// leaveNext leaves a run that Begin does not return to any Manager with
-// Options.Run.
-func (m *Manager) leaveNext(next *Run) {
-	if next != nil {
-		next.release(ErrRunEnded)
-		m.watchRun(next.user, next.ledger)
-	}
+	ctx, op := m.beginHandle(ctx, userID, &msg)
+	out, err := call(ctx, userID, msg)
+	op.endHandle(out, err)
+	return out, wrapError(what, userID, err)
 }
 
 // enterHandling is enter for an operation that calls Options.Run.
@@ -166,7 +114,7 @@ func (m *Manager) enterHandling() error {
 	err := m.enter()
 	if err == nil && m.opts.Run == nil {
 		m.leave()
-		err = fmt.Errorf("%w: Options has no Run; use Begin", ErrInvalid)
+		err = fmt.Errorf("%w: Options has no Run, which handles messages: set it, or call Do", ErrInvalid)
 	}
 	return err
 }
@@ -227,29 +175,21 @@ func (m *Manager) checkMessage(msg Message) error {
 	return nil
 }
 
-// waitForSlot waits for a slot. A caller in a run gets one at once: its run
-// waits for what it begins, and has a slot itself.
-func (b *beginning) waitForSlot(ctx context.Context) error {
-	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
-		b.m.slots.squeeze(b.ledger.User(), b.lease.ID)
-		return nil
-	}
-	return b.m.slots.enter(ctx, b.ledger.User(), b.lease.ID)
-}
-
 // trySlot reports whether there is a slot for a caller that waits for its
-// message.
+// message. A caller in a run gets one at once: its run waits for what it begins,
+// and has a slot itself.
 func (b *beginning) trySlot(ctx context.Context) bool {
 	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
-		return b.waitForSlot(ctx) == nil
+		b.m.slots.squeeze(b.ledger.User(), b.lease.ID)
+		return true
 	}
 	return b.m.slots.try(b.ledger.User(), b.lease.ID)
 }
 
 // begin hands the message over. The run that it may begin ends with runCtx.
 // Without a slot, the run waits for one, and the status is StatusQueued.
-func (b *beginning) begin(ctx, runCtx context.Context, hasSlot, manual bool) (*Run, Outcome, error) {
-	run, out, err := b.submit(ctx, runCtx, hasSlot, manual)
+func (b *beginning) begin(ctx, runCtx context.Context, hasSlot bool) (*Run, Outcome, error) {
+	run, out, err := b.submit(ctx, runCtx, hasSlot)
 	b.m.noteSubmitted(ctx, b.ledger.User(), b.message.ID, out.Status, err)
 	if run == nil {
 		b.m.slots.drop(b.lease.ID)
@@ -257,7 +197,7 @@ func (b *beginning) begin(ctx, runCtx context.Context, hasSlot, manual bool) (*R
 	return run, out, err
 }
 
-func (b *beginning) submit(ctx, runCtx context.Context, hasSlot, manual bool) (run *Run, out Outcome, err error) {
+func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run, out Outcome, err error) {
 	m, l, lease := b.m, b.ledger, b.lease
 	submitting, cancel := m.untilClosed(ctx)
 	defer cancel()
@@ -306,7 +246,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot, manual bool) (r
 		return nil, out, fmt.Errorf("begin: %w", ErrFenced)
 	}
 	out.RunID = h.Run.RunID
-	run, err = m.newRun(runCtx, l, h, began, manual)
+	run, err = m.newRun(runCtx, l, h, began)
 	if err != nil {
 		m.watchRun(l.User(), l)
 		return nil, out, err

@@ -84,35 +84,35 @@ func TestHistoryOfALongRun(t *testing.T) {
 // A secret that was replaced is nowhere in the store, whatever History says.
 func TestHistoryOfSecrets(t *testing.T) {
 	key := &state.Field[string]{Name: "key", Secret: true}
-	for name, remove := range map[string]func(t *testing.T, m *workspace.Manager){
-		"replaced": func(t *testing.T, m *workspace.Manager) {
-			require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return key.Set(w.State(), "other") }))
+	for name, remove := range map[string]func(t *testing.T, runs *heldRuns){
+		"replaced": func(t *testing.T, runs *heldRuns) {
+			require.NoError(t, runs.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return key.Set(w.State(), "other") }))
 		},
-		"deleted": func(t *testing.T, m *workspace.Manager) {
-			require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { _, err := w.State().KV().Delete("key"); return err }))
+		"deleted": func(t *testing.T, runs *heldRuns) {
+			require.NoError(t, runs.Update(t.Context(), "ann", func(w *workspace.Workspace) error { _, err := w.State().KV().Delete("key"); return err }))
 		},
-		"reset": func(t *testing.T, m *workspace.Manager) {
-			_, err := m.Reset(t.Context(), "ann")
+		"reset": func(t *testing.T, runs *heldRuns) {
+			_, err := runs.Reset(t.Context(), "ann")
 			require.NoError(t, err)
 		},
-		"replaced by a run": func(t *testing.T, m *workspace.Manager) {
-			run := begin(t, m, text("1"))
+		"replaced by a run": func(t *testing.T, runs *heldRuns) {
+			run := runs.Begin(t, "ann", text("1"))
 			require.NoError(t, key.Set(run.State(), "other"))
-			finish(t, run)
+			run.Finish(t)
 		},
-		"workspace deleted": func(t *testing.T, m *workspace.Manager) { require.NoError(t, m.Delete(t.Context(), "ann")) },
-		"deleted in the memory": func(t *testing.T, m *workspace.Manager) {
-			require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+		"workspace deleted": func(t *testing.T, runs *heldRuns) { require.NoError(t, runs.Delete(t.Context(), "ann")) },
+		"deleted in the memory": func(t *testing.T, runs *heldRuns) {
+			require.NoError(t, runs.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
 				_, err := w.Memory().Delete("pin")
 				return err
 			}))
 		},
-		"deleted by a run in the memory": func(t *testing.T, m *workspace.Manager) {
-			run := begin(t, m, text("1"))
+		"deleted by a run in the memory": func(t *testing.T, runs *heldRuns) {
+			run := runs.Begin(t, "ann", text("1"))
 			_, err := run.Memory().Delete("pin")
 			require.NoError(t, err)
 			require.NoError(t, run.Commit(t.Context()))
-			finish(t, run)
+			run.Finish(t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestHistoryOfSecrets(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for _, db := range []store.Store{store.NewMemory()} {
 					draft := &state.Field[string]{Name: "draft"}
-					m := open(t, db, workspace.Options{Schema: state.MustSchema(draft, key), History: 1 << 20})
+					m, runs := hold(t, db, workspace.Options{Schema: state.MustSchema(draft, key), History: 1 << 20})
 					require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
 						if secret == "pin" {
 							return w.Memory().SetSecret("pin", "sesame")
@@ -139,7 +139,7 @@ func TestHistoryOfSecrets(t *testing.T) {
 					require.NoError(t, err)
 					require.Zero(t, s.Oldest)
 					require.True(t, strings.Contains(fmt.Sprint(entries(t, db)), "sesame"))
-					remove(t, m)
+					remove(t, runs)
 					synctest.Wait()
 					require.False(t, strings.Contains(fmt.Sprint(entries(t, db)), "sesame"))
 				}

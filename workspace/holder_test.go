@@ -54,23 +54,20 @@ func TestHeartbeats(t *testing.T) {
 			}
 			return false, nil
 		})
-		m := open(t, counting, workspace.Options{TTL: ttl})
+		m, runs := hold(t, counting, workspace.Options{TTL: ttl})
 		require.Empty(t, holderRecords(t, db), "a Manager without runs writes nothing")
-		var runs []*workspace.Run
+		var all []*heldRun
 		for i := range 200 {
-			run, _, err := m.Begin(t.Context(), fmt.Sprint("user", i), text("1"))
-			require.NoError(t, err)
-			runs = append(runs, run)
+			all = append(all, runs.Begin(t, fmt.Sprint("user", i), text("1")))
 		}
 		heads.Store(0)
 		records.Store(0)
 		time.Sleep(3 * ttl)
 		require.Zero(t, heads.Load())
 		require.InDelta(t, 9, records.Load(), 1, "one for each third of the TTL")
-		for _, run := range runs {
+		for _, run := range all {
 			require.NoError(t, run.Context().Err())
-			_, err := run.Finish(t.Context())
-			require.NoError(t, err)
+			run.Finish(t)
 		}
 		synctest.Wait()
 		records.Store(0)
@@ -78,8 +75,7 @@ func TestHeartbeats(t *testing.T) {
 		require.Zero(t, records.Load(), "nothing is held")
 		require.Len(t, holderRecords(t, db), 1)
 
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		run := runs.Begin(t, "ann", text("1"))
 		time.Sleep(3 * ttl)
 		require.NoError(t, run.Context().Err())
 		require.InDelta(t, 10, records.Load(), 1)
@@ -104,10 +100,9 @@ func TestHolderIsSucceeded(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				process, kill := asProcess(db)
-				old := open(t, process, workspace.Options{TTL: ttl, Holder: "desk/0"})
+				_, runs := hold(t, process, workspace.Options{TTL: ttl, Holder: "desk/0"})
 				require.Len(t, holderRecords(t, db), 1)
-				run, _, err := old.Begin(t.Context(), "ann", text("1"))
-				require.NoError(t, err)
+				run := runs.Begin(t, "ann", text("1"))
 				kill()
 				time.Sleep(time.Second)
 
@@ -145,8 +140,8 @@ func TestHolderDies(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					db, ttl := store.NewMemory(), 10*time.Second
 					process, kill := asProcess(db.Open())
-					_, _, err := open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", text("1"))
-					require.NoError(t, err)
+					_, runs := hold(t, process, workspace.Options{TTL: ttl})
+					runs.Begin(t, "ann", text("1"))
 					records := holderRecords(t, db)
 					served := make(chan bool, 1)
 					m := open(t, db, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
@@ -156,7 +151,7 @@ func TestHolderDies(t *testing.T) {
 						}
 						return nil
 					}})
-					_, err = m.Submit(t.Context(), "ann", text("2"))
+					_, err := m.Submit(t.Context(), "ann", text("2"))
 					require.NoError(t, err)
 					time.Sleep(inTTLs(after, ttl))
 					require.Empty(t, served)
@@ -240,8 +235,8 @@ func TestDeadHolderIsFoundInTime(t *testing.T) {
 					w := &world{ttl, open(t, link, opts), open(t, link, opts), away}
 					time.Sleep(rand.N(2 * ttl))
 					process, kill := asProcess(db.Open())
-					_, _, err := open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", text("1"))
-					require.NoError(t, err)
+					_, runs := hold(t, process, workspace.Options{TTL: ttl})
+					runs.Begin(t, "ann", text("1"))
 					kill()
 					died := time.Now()
 					test.meanwhile(t, w)
@@ -259,14 +254,17 @@ func TestDeadHolderIsFoundInTime(t *testing.T) {
 func TestHolderIsReplaced(t *testing.T) {
 	onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		var log bytes.Buffer
-		old := open(t, db, workspace.Options{TTL: ttl, Holder: "desk", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		run, _, err := old.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		other, _, err := old.Begin(t.Context(), "bob", text("1"))
-		require.NoError(t, err)
+		_, runs := hold(t, db, workspace.Options{TTL: ttl, Holder: "desk", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		run := runs.Begin(t, "ann", text("1"))
+		other := runs.Begin(t, "bob", text("1"))
 		require.NoError(t, notes.Set(run.State(), []string{"late"}))
-		m := open(t, db, workspace.Options{TTL: ttl, Holder: "desk", Run: nothing})
-		_, err = m.Handle(t.Context(), "ann", text("2"))
+		m := open(t, db, workspace.Options{TTL: ttl, Holder: "desk", Run: func(ctx context.Context, run *workspace.Run) error {
+			if run.UserID() == "dan" {
+				time.Sleep(3 * ttl)
+			}
+			return ctx.Err()
+		}})
+		_, err := m.Handle(t.Context(), "ann", text("2"))
 		require.NoError(t, err)
 		require.ErrorIs(t, run.Commit(t.Context()), workspace.ErrFenced)
 		began := time.Now()
@@ -279,15 +277,10 @@ func TestHolderIsReplaced(t *testing.T) {
 		require.Empty(t, notes.Or(view(t, m, "ann").State(), nil))
 
 		// It goes on without the name, and does not take it back.
-		next, _, err := old.Begin(t.Context(), "cem", text("1"))
+		next := runs.Begin(t, "cem", text("1"))
+		_, err = m.Handle(t.Context(), "dan", text("1"))
 		require.NoError(t, err)
-		mine, _, err := m.Begin(t.Context(), "dan", text("1"))
-		require.NoError(t, err)
-		time.Sleep(3 * ttl)
-		for _, run := range []*workspace.Run{next, mine} {
-			_, err := run.Finish(t.Context())
-			require.NoError(t, err)
-		}
+		next.Finish(t)
 	})
 }
 
@@ -298,11 +291,10 @@ func TestHeartbeatsDuringAnOutage(t *testing.T) {
 		t.Run(fmt.Sprint("reply lost ", lost), func(t *testing.T) {
 			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				process, away := withOutages(db, lost)
-				m := open(t, process, workspace.Options{TTL: ttl})
-				run, _, err := m.Begin(t.Context(), "ann", text("1"))
-				require.NoError(t, err)
+				_, runs := hold(t, process, workspace.Options{TTL: ttl})
+				run := runs.Begin(t, "ann", text("1"))
 				contender := open(t, db, workspace.Options{TTL: ttl, Run: nothing})
-				_, err = contender.Submit(t.Context(), "ann", text("2"))
+				_, err := contender.Submit(t.Context(), "ann", text("2"))
 				require.NoError(t, err)
 				for range 10 {
 					time.Sleep(ttl/3 - ttl/100)
@@ -312,8 +304,7 @@ func TestHeartbeatsDuringAnOutage(t *testing.T) {
 					time.Sleep(ttl / 10)
 					require.NoError(t, run.Context().Err())
 				}
-				_, err = run.Finish(t.Context())
-				require.NoError(t, err)
+				run.Finish(t)
 			})
 		})
 	}

@@ -115,10 +115,10 @@ func (l *lease) watchDelay() time.Duration { return l.ttl / 32 }
 func (r *Run) nextLease() ledger.Lease {
 	lease := r.ledger.NewLease().HeldBy(r.lease.incarnation.id)
 	switch {
-	case r.m.accepting.Err() != nil, r.ticket && r.m.opts.Run == nil:
+	case r.m.accepting.Err() != nil, r.m.opts.Run == nil:
 		return lease.Vacant()
 	case r.m.slots.has(r.lease):
-		if !r.manual && r.m.slots.crowded(r.lease) {
+		if r.m.slots.crowded(r.lease) {
 			return lease.Vacant()
 		}
 	case !r.m.slots.try(r.user, lease.ID):

@@ -28,10 +28,8 @@ func TestQueueIsLimitedByNumberAndBytes(t *testing.T) {
 		{workspace.Options{Queue: 2}, "2 messages wait"},
 		{workspace.Options{QueueBytes: 2500}, "bytes wait, and with "},
 	} {
-		c.opts.Run = nothing
-		m := open(t, store.NewMemory(), c.opts)
-		run, _, err := m.Begin(t.Context(), "ann", long("1"))
-		require.NoError(t, err)
+		m, runs := hold(t, store.NewMemory(), c.opts)
+		run := runs.Begin(t, "ann", long("1"))
 		for _, id := range []string{"2", "3"} {
 			out, err := m.Submit(t.Context(), "ann", long(id))
 			require.NoError(t, err)
@@ -41,11 +39,10 @@ func TestQueueIsLimitedByNumberAndBytes(t *testing.T) {
 		require.ErrorIs(t, err, workspace.ErrQueueFull)
 		require.ErrorContains(t, err, c.want)
 		require.Equal(t, workspace.StatusRejected, out.Status)
-		next, err := run.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
+		runs.Next(t)
 		_, err = m.Submit(t.Context(), "ann", long("4"))
 		require.NoError(t, err, "there is room again")
-		require.NotNil(t, next)
 		require.NoError(t, m.Close())
 	}
 }

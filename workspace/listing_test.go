@@ -72,9 +72,8 @@ func TestManagersRecoverByThemselves(t *testing.T) {
 			require.Less(t, lists, 2*(100*4/3+2))
 
 			process, kill := asProcess(db)
-			dying := open(t, process, workspace.Options{TTL: ttl})
-			_, _, err := dying.Begin(t.Context(), "ann", text("1"))
-			require.NoError(t, err)
+			dying, runs := hold(t, process, workspace.Options{TTL: ttl})
+			runs.Begin(t, "ann", text("1"))
 			time.Sleep(rand.N(3 * ttl)) // its heartbeats are seen, or not
 			before := time.Now()
 			kill()
@@ -101,10 +100,9 @@ func TestBusy(t *testing.T) {
 	}
 	require.NoError(t, m.Discard(t.Context(), "ended", "dead"))
 	require.NoError(t, m.Close())
-	other := open(t, db, workspace.Options{})
+	other, runs := hold(t, db, workspace.Options{})
 	for _, user := range []string{"both", "running"} {
-		_, _, err := other.Begin(t.Context(), user, text("2"))
-		require.NoError(t, err)
+		runs.Begin(t, user, text("2"))
 	}
 	var got []string
 	for s, err := range other.Busy(t.Context()) {

@@ -172,12 +172,10 @@ func TestEmitOfALongText(t *testing.T) {
 // When the run has ended, nothing is told.
 func TestEmitAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := open(t, store.NewMemory(), workspace.Options{})
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		m, runs := hold(t, store.NewMemory(), workspace.Options{})
+		run := runs.Begin(t, "ann", text("1"))
 		p := follow(t, m)
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
 		run.Emit("late")
 		synctest.Wait()
 		require.Empty(t, p.lines)

@@ -175,11 +175,10 @@ func TestBusyOfMessageAndOptions(t *testing.T) {
 		{workspace.BusyReject, workspace.BusyEnqueue, workspace.StatusQueued},
 		{workspace.BusyEnqueue, workspace.BusyReject, workspace.StatusRejected},
 	} {
-		m := open(t, store.NewMemory(), workspace.Options{Busy: test.options})
-		run, _, err := m.Begin(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("1")))
-		require.NoError(t, err)
+		m, runs := hold(t, store.NewMemory(), workspace.Options{Busy: test.options})
+		run := runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, text("1")))
 		require.Equal(t, text("1"), run.Message())
-		_, out, err := m.Begin(t.Context(), "ann", whenBusy(test.message, text("2")))
+		out, err := m.Submit(t.Context(), "ann", whenBusy(test.message, text("2")))
 		require.NoError(t, err)
 		require.Equal(t, test.want, out.Status, test)
 		if test.want == workspace.StatusQueued {
@@ -192,36 +191,29 @@ func TestInterruptAndRollback(t *testing.T) {
 	for _, busy := range []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback} {
 		synctest.Test(t, func(t *testing.T) {
 			db := store.NewMemory()
-			m, other := open(t, db, workspace.Options{}), open(t, db, workspace.Options{})
-			before, _, err := m.Begin(t.Context(), "ann", text("0"))
-			require.NoError(t, err)
+			m, runs := hold(t, db, workspace.Options{})
+			_, others := hold(t, db, workspace.Options{})
+			before := runs.Begin(t, "ann", text("0"))
 			require.NoError(t, notes.Set(before.State(), []string{"before"}))
-			_, err = before.Finish(t.Context())
-			require.NoError(t, err)
+			before.Finish(t)
 
-			run, out, err := m.Begin(t.Context(), "ann", text("1"))
-			require.NoError(t, err)
-			require.Equal(t, workspace.StatusStarted, out.Status)
+			run := runs.Begin(t, "ann", text("1"))
 			require.NoError(t, notes.Set(run.State(), []string{"first"}))
 			require.NoError(t, run.Memory().Set("k", "v"))
 			call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
 			require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
 			require.NoError(t, run.Commit(t.Context()))
 			require.Equal(t, 1, run.Step())
-			out, err = other.Handle(t.Context(), "ann", text("2"))
-			require.ErrorIs(t, err, workspace.ErrInvalid, "it has no Run")
-			require.Empty(t, out)
 
-			next, _, err := other.Begin(t.Context(), "ann", whenBusy(busy, text("2")))
-			require.NoError(t, err)
+			next := others.Begin(t, "ann", whenBusy(busy, text("2")))
 			require.ErrorIs(t, run.Commit(t.Context()), nil, "there is nothing to commit")
 			require.NoError(t, notes.Set(run.State(), []string{"late"}))
-			err = run.Commit(t.Context())
+			err := run.Commit(t.Context())
 			require.ErrorIs(t, err, workspace.ErrInterrupted)
 			require.ErrorIs(t, err, workspace.ErrFenced)
 			<-run.Context().Done()
 			require.ErrorIs(t, context.Cause(run.Context()), workspace.ErrInterrupted)
-			_, err = run.Finish(t.Context())
+			_, err = run.End(nil)
 			require.ErrorIs(t, err, workspace.ErrInterrupted)
 			require.ErrorIs(t, run.Memory().Set("x", "y"), workspace.ErrInterrupted)
 
@@ -237,11 +229,8 @@ func TestInterruptAndRollback(t *testing.T) {
 				require.Len(t, msgs, 2)
 				require.False(t, remembered)
 			}
-			_, err = next.Finish(t.Context())
-			require.NoError(t, err)
-			out, err = m.Handle(t.Context(), "ann", text("1"))
-			require.ErrorIs(t, err, workspace.ErrInvalid)
-			_, out, err = m.Begin(t.Context(), "ann", text("1"))
+			next.Finish(t)
+			out, err := m.Submit(t.Context(), "ann", text("1"))
 			require.NoError(t, err)
 			require.Equal(t, workspace.StatusDuplicate, out.Status, "an interrupted message is done")
 			view(t, m, "ann")
@@ -251,16 +240,15 @@ func TestInterruptAndRollback(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{})
+	m, runs := hold(t, db, workspace.Options{})
 	dropped, err := m.Reset(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Empty(t, dropped)
-	run, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
+	run := runs.Begin(t, "ann", text("1"))
 	require.NoError(t, notes.Set(run.State(), []string{string(make([]byte, 9000))}))
 	require.NoError(t, run.Memory().SetSecret("password", "hunter2hunter2"))
 	require.NoError(t, run.Commit(t.Context()))
-	_, _, err = m.Begin(t.Context(), "ann", text("2"))
+	_, err = m.Submit(t.Context(), "ann", text("2"))
 	require.NoError(t, err)
 	dropped, err = m.Reset(t.Context(), "ann")
 	require.NoError(t, err)
@@ -275,10 +263,10 @@ func TestReset(t *testing.T) {
 	for _, value := range keys {
 		require.NotContains(t, value, "hunter2")
 	}
-	_, out, err := m.Begin(t.Context(), "ann", text("2"))
+	out, err := m.Submit(t.Context(), "ann", text("2"))
 	require.NoError(t, err)
 	require.Equal(t, workspace.StatusDuplicate, out.Status)
-	_, out, err = m.Begin(t.Context(), "ann", text("3"))
+	out, err = m.Submit(t.Context(), "ann", text("3"))
 	require.NoError(t, err)
 	require.Equal(t, workspace.StatusStarted, out.Status)
 }
@@ -450,9 +438,8 @@ func TestListingReadsHeadsOnce(t *testing.T) {
 // Changes of the settings by concurrent goroutines are all kept, and a change
 // may read the settings.
 func TestSettingsAreNotLostToConcurrentChanges(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
+	_, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("1"))
 	const writers, each = 8, 50
 	var wg sync.WaitGroup
 	for i := range writers {
@@ -493,8 +480,19 @@ func TestErrorNamesTheOperation(t *testing.T) {
 	require.ErrorContains(t, err, "workspace: handle for ")
 	_, err = m.Submit(t.Context(), "ann", bad)
 	require.ErrorContains(t, err, "workspace: submit for ")
-	_, _, err = m.Begin(t.Context(), "ann", bad)
-	require.ErrorContains(t, err, "workspace: begin for ")
+}
+
+// A Manager that cannot handle messages says what it lacks.
+func TestManagerWithoutRun(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	for name, send := range map[string]func(context.Context, string, workspace.Message) (workspace.Outcome, error){
+		"Handle": m.Handle, "Submit": m.Submit,
+	} {
+		out, err := send(t.Context(), "ann", text("1"))
+		require.ErrorIs(t, err, workspace.ErrInvalid, name)
+		require.ErrorContains(t, err, "Options has no Run", name)
+		require.Empty(t, out, name)
+	}
 }
 
 func TestFailure(t *testing.T) {

@@ -60,7 +60,8 @@ func TestWorkspacesAreMasked(t *testing.T) {
 		requireMasked(t, w)
 		requireMasked(t, *w)
 	}
-	m := open(t, store.NewMemory(), workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+	db := store.NewMemory()
+	m := open(t, db, workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
 		secrets(&run.Workspace)
 		run.SetReply(leak)
 		requireMasked(t, run)
@@ -72,17 +73,18 @@ func TestWorkspacesAreMasked(t *testing.T) {
 	require.Error(t, err)
 	requireMasked(t, view(t, m, "ann"))
 	require.NoError(t, m.Discard(t.Context(), "ann", fieldSecret))
+	require.NoError(t, m.Close())
+	m, runs := hold(t, db, workspace.Options{})
 	message.ID = "2"
-	run, _, err := m.Begin(t.Context(), "ann", message)
-	require.NoError(t, err)
-	_, _, err = m.Begin(t.Context(), "ann", workspace.Message{ID: "3", Content: state.UserText(leak)})
+	run := runs.Begin(t, "ann", message)
+	_, err = m.Submit(t.Context(), "ann", workspace.Message{ID: "3", Content: state.UserText(leak)})
 	require.NoError(t, err)
 	require.NoError(t, m.Cancel(t.Context(), "ann", run.ID(), leak))
 	v := view(t, m, "ann")
 	requireMasked(t, v)
 	requireMasked(t, *v)
 	require.Equal(t, "the secrets are [SECRET] and [SECRET]", v.Ended[len(v.Ended)-1].Reason)
-	_, out, err := m.Begin(t.Context(), "ann", message)
+	out, err := m.Submit(t.Context(), "ann", message)
 	require.NoError(t, err)
 	require.Equal(t, "the secrets are [SECRET] and [SECRET]", out.Reason)
 	data, err := json.Marshal(v)
@@ -93,19 +95,14 @@ func TestWorkspacesAreMasked(t *testing.T) {
 
 func TestViewJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := open(t, store.NewMemory(), workspace.Options{})
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		_, err = run.Fail(t.Context(), errors.New("no"))
-		require.NoError(t, err)
+		m, runs := hold(t, store.NewMemory(), workspace.Options{})
+		run := runs.Begin(t, "ann", text("1"))
+		run.Fail(t, errors.New("no"))
 		time.Sleep(time.Second)
-		run, _, err = m.Begin(t.Context(), "ann", text("2"))
-		require.NoError(t, err)
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
-		run, _, err = m.Begin(t.Context(), "ann", text("3"))
-		require.NoError(t, err)
-		_, _, err = m.Begin(t.Context(), "ann", text("4"))
+		run = runs.Begin(t, "ann", text("2"))
+		run.Finish(t)
+		run = runs.Begin(t, "ann", text("3"))
+		_, err := m.Submit(t.Context(), "ann", text("4"))
 		require.NoError(t, err)
 		data, err := json.Marshal(view(t, m, "ann"))
 		require.NoError(t, err)
@@ -138,15 +135,13 @@ func TestViewJSON(t *testing.T) {
 }
 
 func TestEnded(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
 	var want []string
 	finish := func(n int) {
 		for range n {
 			id := fmt.Sprint(len(want) + 1)
-			run, _, err := m.Begin(t.Context(), "ann", text(id))
-			require.NoError(t, err)
-			_, err = run.Finish(t.Context())
-			require.NoError(t, err)
+			run := runs.Begin(t, "ann", text(id))
+			run.Finish(t)
 			want = append(want, id+" finished")
 		}
 	}
@@ -158,10 +153,9 @@ func TestEnded(t *testing.T) {
 	}
 	require.Empty(t, ended())
 	finish(40)
-	run, _, err := m.Begin(t.Context(), "ann", text("a"))
-	require.NoError(t, err)
+	run := runs.Begin(t, "ann", text("a"))
 	for _, id := range []string{"b", "c"} {
-		_, _, err = m.Begin(t.Context(), "ann", text(id))
+		_, err := m.Submit(t.Context(), "ann", text(id))
 		require.NoError(t, err)
 	}
 	require.NoError(t, m.Discard(t.Context(), "ann", "b"))
@@ -170,7 +164,7 @@ func TestEnded(t *testing.T) {
 	v := view(t, m, "ann")
 	require.Equal(t, "why", v.Ended[len(v.Ended)-1].Reason)
 	require.False(t, v.Ended[0].At.IsZero())
-	_, err = m.Reset(t.Context(), "ann")
+	_, err := m.Reset(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Equal(t, "c reset", ended()[len(ended())-1])
 	finish(70)

@@ -19,7 +19,6 @@ func verbs(m *workspace.Manager) map[string]func(ctx context.Context, user strin
 	return map[string]func(ctx context.Context, user string) error{
 		"Accept":  func(ctx context.Context, u string) error { return m.Accept(ctx, u) },
 		"Await":   func(ctx context.Context, u string) error { _, err := m.Await(ctx, u, "9"); return err },
-		"Begin":   func(ctx context.Context, u string) error { _, _, err := m.Begin(ctx, u, text("9")); return err },
 		"Cancel":  func(ctx context.Context, u string) error { return m.Cancel(ctx, u, "9", "why") },
 		"Compact": func(ctx context.Context, u string) error { return m.Compact(ctx, u) },
 		"Delete":  func(ctx context.Context, u string) error { return m.Delete(ctx, u) },
@@ -173,7 +172,6 @@ func TestMistakesInMessages(t *testing.T) {
 			for verb, send := range map[string]func() error{
 				"Submit": func() error { _, err := m.Submit(t.Context(), "ann", test.msg); return err },
 				"Handle": func() error { _, err := m.Handle(t.Context(), "ann", test.msg); return err },
-				"Begin":  func() error { _, _, err := m.Begin(t.Context(), "ann", test.msg); return err },
 			} {
 				err := send()
 				require.ErrorContains(t, err, test.says, verb)

@@ -14,25 +14,21 @@ import (
 // newRun returns the run of a head, whose lease this Manager has taken, and
 // begins to renew the lease. The head was written after began. If newRun fails,
 // it releases the run.
-func (m *Manager) newRun(
-	ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time, manual bool,
-) (*Run, error) {
+func (m *Manager) newRun(ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time) (*Run, error) {
 	r := &Run{
-		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, began: h.Run.Began, manual: manual,
+		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, began: h.Run.Began,
 		ticket: h.Run.Message.Ticket, answers: h.Run.Answers, isAnswered: h.Run.Ended,
 		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}), mu: newWaitLock(),
 	}
 	r.live.run = r
 	m.slots.take(r.lease)
 	m.trackRun()
-	held, cancel := context.WithCancelCause(ctx)
-	ctx, r.held, r.cancel = held, held, cancel
+	r.held, r.cancel = context.WithCancelCause(ctx)
 	m.addLocalRun(r)
 	err := ErrClosed
-	if m.background(func() { r.keepLease(held) }) {
-		ctx = r.beginOperation(held, h)
-		r.held = ctx
-		err = r.load(ctx, h)
+	if m.background(r.keepLease) {
+		r.held = r.beginOperation(r.held, h)
+		err = r.load(r.held, h)
 	} else {
 		defer r.lease.incarnation.leave()
 	}
@@ -40,11 +36,10 @@ func (m *Manager) newRun(
 		err = lost // what it has cut short says less
 	}
 	if err != nil {
-		r.release(err)
-		r.markReturned()
-		r.done()
+		r.discard(err)
 		return nil, err
 	}
+	ctx = r.held
 	if m.opts.RunTimeout > 0 {
 		ctx, r.expire = context.WithCancelCause(ctx)
 	}
@@ -54,6 +49,13 @@ func (m *Manager) newRun(
 	}
 	r.tellStarted()
 	return r, nil
+}
+
+// discard leaves a run of which no function is called to another holder.
+func (r *Run) discard(cause error) {
+	r.release(cause)
+	r.markReturned()
+	r.done()
 }
 
 // done gives the slot of the run back, and makes Manager.Wait wait no longer. It

@@ -55,14 +55,11 @@ func (w *worker) run(ctx context.Context, run *workspace.Run) error {
 func TestRetryDuringRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
-		desk := open(t, db, workspace.Options{})
-		run, _, err := desk.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		_, err = run.Fail(t.Context(), errors.New("no"))
-		require.NoError(t, err)
-		run, _, err = desk.Begin(t.Context(), "ann", text("2"))
-		require.NoError(t, err)
-		_, _, err = desk.Begin(t.Context(), "ann", text("3"))
+		desk, runs := hold(t, db, workspace.Options{})
+		run := runs.Begin(t, "ann", text("1"))
+		run.Fail(t, errors.New("no"))
+		run = runs.Begin(t, "ann", text("2"))
+		_, err := desk.Submit(t.Context(), "ann", text("3"))
 		require.NoError(t, err)
 		require.NoError(t, desk.Retry(t.Context(), "ann", "1"))
 		var waiting []string
@@ -70,17 +67,17 @@ func TestRetryDuringRun(t *testing.T) {
 			waiting = append(waiting, msg.ID)
 		}
 		require.Equal(t, []string{"3", "1"}, waiting)
-		next, err := run.Finish(t.Context())
-		require.NoError(t, err)
-		last, err := next.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
+		runs.Next(t).Finish(t)
+		last := runs.Next(t)
 		require.Equal(t, "1", last.Message().ID)
-		_, err = last.Fail(t.Context(), errors.New("no"))
-		require.NoError(t, err)
+		last.Fail(t, errors.New("no"))
 
-		require.NoError(t, desk.Retry(t.Context(), "ann", "1"))
+		require.NoError(t, desk.Close())
+		operator := open(t, db, workspace.Options{})
+		require.NoError(t, operator.Retry(t.Context(), "ann", "1"))
 		synctest.Wait()
-		require.Equal(t, "1", view(t, desk, "ann").Run.Message.ID)
+		require.Equal(t, "1", view(t, operator, "ann").Run.Message.ID)
 		w := newWorker()
 		m := open(t, db, workspace.Options{Run: w.run})
 		require.NoError(t, settle(t.Context(), m))
@@ -90,20 +87,17 @@ func TestRetryDuringRun(t *testing.T) {
 }
 
 func TestDiscard(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
-	_, err = run.Fail(t.Context(), errors.New("no"))
-	require.NoError(t, err)
-	run, _, err = m.Begin(t.Context(), "ann", text("2"))
-	require.NoError(t, err)
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("1"))
+	run.Fail(t, errors.New("no"))
+	run = runs.Begin(t, "ann", text("2"))
 	for _, id := range []string{"3", "4", "5"} {
-		_, _, err = m.Begin(t.Context(), "ann", text(id))
+		_, err := m.Submit(t.Context(), "ann", text(id))
 		require.NoError(t, err)
 	}
 	for _, id := range []string{"1", "4"} {
 		require.NoError(t, m.Discard(t.Context(), "ann", id))
-		_, out, err := m.Begin(t.Context(), "ann", text(id))
+		out, err := m.Submit(t.Context(), "ann", text(id))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDuplicate, out.Status)
 		require.Equal(t, string(workspace.EndingDiscarded), out.Reason)

@@ -49,9 +49,9 @@ type Options struct {
 	Queue, QueueBytes int
 
 	// Runs is the maximum number of runs that a Manager holds at once (default
-	// 256). Beyond it, Begin waits. Handle and Submit store the message, whose
-	// run then waits until this Manager, or another one that looks at the
-	// workspace, has room for it.
+	// 256). Beyond it, Handle and Submit store the message, whose run then waits
+	// until this Manager, or another one that looks at the workspace, has room
+	// for it.
 	Runs int
 
 	// TTL is the lifetime of a lease that is not renewed (default 4 s). The
@@ -250,9 +250,6 @@ type Hooks struct {
 }
 
 func (m *Manager) runStarted(run *Run) {
-	if run.ticket {
-		return
-	}
 	if hook := m.opts.Hooks.OnRunStart; hook != nil {
 		m.callHook(run.ctx, "OnRunStart", run.user, run.Redact, func() { hook(run.ctx, run) })
 	}

@@ -29,10 +29,6 @@ func TestCallsDuringAnOutage(t *testing.T) {
 			_, err := m.Submit(ctx, "ann", text("1"))
 			return err
 		},
-		"Begin": func(ctx context.Context, m *workspace.Manager) error {
-			_, _, err := m.Begin(ctx, "ann", text("1"))
-			return err
-		},
 		"Do": func(ctx context.Context, m *workspace.Manager) error { return m.Do(ctx, "ann", visit) },
 	} {
 		for end, row := range map[string]struct {
@@ -163,8 +159,8 @@ func TestOutageForOneMessage(t *testing.T) {
 func TestOutageDuringATakeover(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		process, kill := asProcess(db)
-		run, _, err := open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		_, runs := hold(t, process, workspace.Options{TTL: ttl})
+		run := runs.Begin(t, "ann", text("1"))
 		require.NoError(t, notes.Set(run.State(), []string{"committed"}))
 		require.NoError(t, run.Commit(t.Context()))
 		kill()

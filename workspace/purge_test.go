@@ -22,25 +22,23 @@ func TestSecretOfARolledBackRunIsPurged(t *testing.T) {
 		for _, known := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				db := store.NewMemory()
-				m := open(t, db, workspace.Options{History: 1 << 20})
+				m, runs := hold(t, db, workspace.Options{History: 1 << 20})
 				writeLong(t, m)
-				run := begin(t, m, text("1"))
+				run := runs.Begin(t, "ann", text("1"))
 				require.NoError(t, set(&run.Workspace))
 				require.NoError(t, run.Commit(t.Context()))
 				require.True(t, holds(t, db, canary))
 
-				other := m
+				other, others := m, runs
 				if !known { // the schema may have been published later
-					other = open(t, db, workspace.Options{History: 1 << 20, Schema: state.MustSchema()})
+					other, others = hold(t, db, workspace.Options{History: 1 << 20, Schema: state.MustSchema()})
 				}
-				next, _, err := other.Begin(t.Context(), "ann", whenBusy(workspace.BusyRollback, text("2")))
-				require.NoError(t, err)
+				next := others.Begin(t, "ann", whenBusy(workspace.BusyRollback, text("2")))
 				for _, letter := range []string{"y", "z"} { // more than the snapshot, so that they are compacted
 					require.NoError(t, next.Workspace.Memory().Set("long", strings.Repeat(letter, 60_000)))
 					require.NoError(t, next.Commit(t.Context()))
 				}
-				_, err = next.Finish(t.Context())
-				require.NoError(t, err)
+				next.Finish(t)
 				// An update compacts before it returns, unless that was done before.
 				require.NoError(t, other.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
 					return w.Memory().Set("short", "z")

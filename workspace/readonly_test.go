@@ -24,16 +24,12 @@ func TestManagerOnAReadOnlyStore(t *testing.T) {
 				db := store.NewMemory()
 				pin := &state.Field[string]{Name: "pin", Secret: true}
 				schema := state.MustSchema(pin)
-				m := open(t, db, workspace.Options{Schema: schema, Keys: keys, TTL: time.Second})
+				m, runs := hold(t, db, workspace.Options{Schema: schema, Keys: keys, TTL: time.Second})
 				require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return pin.Set(w.State(), "4711-0815") }))
 				require.NoError(t, m.Store("ann").Set(t.Context(), "k", "v"))
-				failing, _, err := m.Begin(t.Context(), "ann", text("0"))
-				require.NoError(t, err)
-				_, err = failing.Fail(t.Context(), fmt.Errorf("no good"))
-				require.NoError(t, err)
-				run, _, err := m.Begin(t.Context(), "ann", text("1"))
-				require.NoError(t, err)
-				_, _, err = m.Begin(t.Context(), "ann", text("2"))
+				runs.Begin(t, "ann", text("0")).Fail(t, fmt.Errorf("no good"))
+				run := runs.Begin(t, "ann", text("1"))
+				_, err := m.Submit(t.Context(), "ann", text("2"))
 				require.NoError(t, err)
 
 				wasCalled := func(context.Context, *workspace.Run) error {
@@ -94,7 +90,6 @@ func TestManagerOnAReadOnlyStore(t *testing.T) {
 				for name, write := range map[string]func() error{
 					"Handle": func() error { _, err := reader.Handle(t.Context(), "ann", text("3")); return err },
 					"Submit": func() error { _, err := reader.Submit(t.Context(), "ann", text("3")); return err },
-					"Begin":  func() error { _, _, err := reader.Begin(t.Context(), "bob", text("3")); return err },
 					"Do": func() error {
 						return reader.Do(t.Context(), "bob", func(context.Context, *workspace.Run) error { return nil })
 					},
@@ -117,8 +112,7 @@ func TestManagerOnAReadOnlyStore(t *testing.T) {
 				require.Equal(t, int64(0), reader.Stats().Commits)
 
 				// Nothing of the run is touched, even if its holder is silent.
-				_, err = run.Finish(t.Context())
-				require.NoError(t, err)
+				run.Finish(t)
 				require.NoError(t, reader.Wait(t.Context()))
 				require.NoError(t, reader.Close())
 			})

@@ -63,10 +63,9 @@ func TestRecordsMaskWhatTextsRepeatOfSecrets(t *testing.T) {
 
 // beginLongRun begins a run with n steps, each of which writes a long text. The
 // first version is that of the message.
-func beginLongRun(t *testing.T, m *workspace.Manager, n int) *workspace.Run {
+func beginLongRun(t *testing.T, runs *heldRuns, n int) *heldRun {
 	t.Helper()
-	run, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
+	run := runs.Begin(t, "ann", text("1"))
 	for i := range n {
 		require.NoError(t, token.Set(run.State(), strings.Repeat(fmt.Sprintf("%5d", i), 500)))
 		require.NoError(t, run.Commit(t.Context()))
@@ -75,8 +74,8 @@ func beginLongRun(t *testing.T, m *workspace.Manager, n int) *workspace.Run {
 }
 
 func TestRecordsBetween(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	beginLongRun(t, m, 20)
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	beginLongRun(t, runs, 20)
 	for _, c := range []struct{ after, to, first, last uint64 }{
 		{0, 20, 1, 20},
 		{0, 1, 1, 1},
@@ -105,7 +104,8 @@ func TestRecordsBetween(t *testing.T) {
 // A loop that ends early does not pay for the records that it did not ask for.
 func TestRecordsAreReadWhenTheyAreAskedFor(t *testing.T) {
 	memory := store.NewMemory()
-	beginLongRun(t, open(t, memory, workspace.Options{}), 200)
+	_, runs := hold(t, memory, workspace.Options{})
+	beginLongRun(t, runs, 200)
 	multi := fakestore.Count(memory)
 	m := open(t, multi, workspace.Options{})
 	_, err := m.View(t.Context(), "ann") // the secrets to mask are those of the content
@@ -120,8 +120,8 @@ func TestRecordsAreReadWhenTheyAreAskedFor(t *testing.T) {
 // Records that are compacted while the loop runs are reported as such, after
 // those that it has yielded.
 func TestRecordsThatAreCompactedMeanwhile(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run := beginLongRun(t, m, 200)
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := beginLongRun(t, runs, 200)
 	n := uint64(0)
 	var last error
 	for r, err := range m.Records(t.Context(), "ann", 0) {
@@ -130,8 +130,7 @@ func TestRecordsThatAreCompactedMeanwhile(t *testing.T) {
 		}
 		require.Equal(t, n+1, r.Version)
 		if n++; n == 3 {
-			_, err := run.Finish(t.Context())
-			require.NoError(t, err)
+			run.Finish(t)
 			require.NoError(t, m.Compact(t.Context(), "ann"))
 		}
 	}

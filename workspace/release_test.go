@@ -2,7 +2,6 @@ package workspace_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -29,91 +28,65 @@ func TestReleasedRun(t *testing.T) {
 			_ = m.Shutdown(ctx)
 		},
 	} {
-		for how, send := range map[string]func(ctx context.Context, m *workspace.Manager, ttl time.Duration) error{
-			"Handle": func(ctx context.Context, m *workspace.Manager, _ time.Duration) error {
-				_, err := m.Handle(ctx, "ann", text("1"))
-				return err
-			},
-			"Begin": func(ctx context.Context, m *workspace.Manager, ttl time.Duration) error {
-				run, _, err := m.Begin(ctx, "ann", text("1"))
-				if err != nil {
-					return err
-				}
-				if err := notes.Set(run.State(), []string{"committed"}); err != nil {
-					return err
-				}
-				if err := run.Commit(ctx); err != nil {
-					return err
-				}
-				<-run.Context().Done()
-				time.Sleep(ttl / 30)
-				if err := run.Commit(context.Background()); !errors.Is(err, workspace.ErrFenced) {
-					return fmt.Errorf("a commit after the end of the context: %w", err)
-				}
-				return context.Cause(run.Context())
-			},
-		} {
-			t.Run(name+"/"+how, func(t *testing.T) {
-				onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
-					first, second := &whichRun{}, &whichRun{}
-					var functions atomic.Int32
-					answer := func(ctx context.Context, w *whichRun, run *workspace.Run) error {
-						require.EqualValues(t, 1, functions.Add(1))
-						defer functions.Add(-1)
-						w.Called(run)
-						if len(notes.Or(run.State(), nil)) > 0 { // it continues
-							return nil
-						}
-						if err := notes.Set(run.State(), []string{"committed"}); err != nil {
-							return err
-						}
-						if err := run.Commit(ctx); err != nil {
-							return err
-						}
-						<-ctx.Done()
-						time.Sleep(2 * ttl / 3) // not as long as Close waits
-						return ctx.Err()
+		t.Run(name, func(t *testing.T) {
+			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+				first, second := &whichRun{}, &whichRun{}
+				var functions atomic.Int32
+				answer := func(ctx context.Context, w *whichRun, run *workspace.Run) error {
+					require.EqualValues(t, 1, functions.Add(1))
+					defer functions.Add(-1)
+					w.Called(run)
+					if len(notes.Or(run.State(), nil)) > 0 { // it continues
+						return nil
 					}
-					openCtx, endOpen := context.WithCancel(t.Context())
-					m, err := workspace.Open(openCtx, db, &workspace.Options{
-						TTL:    ttl,
-						Schema: schema, Hooks: first.Hooks(),
-						Run: func(ctx context.Context, run *workspace.Run) error { return answer(ctx, first, run) },
-					})
-					require.NoError(t, err)
-					other := open(t, db, workspace.Options{
-						TTL:   ttl,
-						Hooks: second.Hooks(),
-						Run:   func(ctx context.Context, run *workspace.Run) error { return answer(ctx, second, run) },
-					})
-
-					ctx, endHandle := context.WithCancel(t.Context())
-					sent := make(chan error, 1)
-					go func() { sent <- send(ctx, m, ttl) }()
-					time.Sleep(ttl)
-					out, err := other.Submit(t.Context(), "ann", text("2"))
-					require.NoError(t, err)
-					require.Equal(t, workspace.StatusQueued, out.Status)
-					began := time.Now()
-					end(m, endHandle, endOpen)
-					require.Error(t, <-sent)
-
-					waitUntil(t, ttl, func() bool { return view(t, other, "ann").Run == nil })
-					requireWithin(t, began, ttl, "it is not handled at once")
-					require.NoError(t, m.Close())
-					require.NoError(t, other.Wait(t.Context()))
-					calls := append(first.Calls, second.Calls...)
-					if how == "Handle" {
-						require.Equal(t, []string{"1 attempt 0", "1 attempt 0", "2 attempt 0"}, calls)
-					} else {
-						require.Equal(t, []string{"1 attempt 0", "2 attempt 0"}, calls)
+					if err := notes.Set(run.State(), []string{"committed"}); err != nil {
+						return err
 					}
-					require.Equal(t, []string{"1", "2"}, append(first.Complete, second.Complete...))
-					endHandle()
-					endOpen()
+					if err := run.Commit(ctx); err != nil {
+						return err
+					}
+					<-ctx.Done()
+					time.Sleep(2 * ttl / 3) // not as long as Close waits
+					return ctx.Err()
+				}
+				openCtx, endOpen := context.WithCancel(t.Context())
+				m, err := workspace.Open(openCtx, db, &workspace.Options{
+					TTL:    ttl,
+					Schema: schema, Hooks: first.Hooks(),
+					Run: func(ctx context.Context, run *workspace.Run) error { return answer(ctx, first, run) },
 				})
+				require.NoError(t, err)
+				other := open(t, db, workspace.Options{
+					TTL:   ttl,
+					Hooks: second.Hooks(),
+					Run:   func(ctx context.Context, run *workspace.Run) error { return answer(ctx, second, run) },
+				})
+
+				ctx, endHandle := context.WithCancel(t.Context())
+				sent := make(chan error, 1)
+				go func() {
+					_, err := m.Handle(ctx, "ann", text("1"))
+					sent <- err
+				}()
+				time.Sleep(ttl)
+				out, err := other.Submit(t.Context(), "ann", text("2"))
+				require.NoError(t, err)
+				require.Equal(t, workspace.StatusQueued, out.Status)
+				began := time.Now()
+				end(m, endHandle, endOpen)
+				require.Error(t, <-sent)
+
+				waitUntil(t, ttl, func() bool { return view(t, other, "ann").Run == nil })
+				requireWithin(t, began, ttl, "it is not handled at once")
+				require.NoError(t, m.Close())
+				require.NoError(t, other.Wait(t.Context()))
+				calls := append(first.Calls, second.Calls...)
+				require.Equal(t, []string{"1 attempt 0", "1 attempt 0", "2 attempt 0"}, calls)
+				require.Equal(t, []string{"1", "2"}, append(first.Complete, second.Complete...))
+				endHandle()
+				endOpen()
 			})
-		}
+		})
 	}
 }
 
@@ -140,9 +113,8 @@ func TestVacantLeaseIsTakenAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				w := &whichRun{}
-				gone := open(t, db, workspace.Options{TTL: ttl})
-				_, _, err := gone.Begin(t.Context(), "ann", text("1"))
-				require.NoError(t, err)
+				gone, runs := hold(t, db, workspace.Options{TTL: ttl})
+				runs.Begin(t, "ann", text("1"))
 				open := func() *workspace.Manager {
 					return open(t, fakestore.Bare{Store: db}, workspace.Options{TTL: ttl, Run: func(_ context.Context, run *workspace.Run) error {
 						w.Called(run)
@@ -236,10 +208,9 @@ func TestInterruptWaitsForTheFunction(t *testing.T) {
 func TestDead(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		first, killFirst := asProcess(db)
-		m := open(t, first, workspace.Options{TTL: ttl})
-		_, _, err := m.Begin(t.Context(), "ann", text("poison"))
-		require.NoError(t, err)
-		_, _, err = m.Begin(t.Context(), "ann", text("2"))
+		m, runs := hold(t, first, workspace.Options{TTL: ttl})
+		runs.Begin(t, "ann", text("poison"))
+		_, err := m.Submit(t.Context(), "ann", text("2"))
 		require.NoError(t, err)
 		killFirst()
 		require.NoError(t, m.Close())

@@ -10,19 +10,14 @@ import (
 )
 
 // keepLease looks after the lease until it is given up or lost, and ends the run
-// then. It ends the context of the run when the Manager is closed. When the
-// context of a manual run has ended, it releases the run. The holder record stays
-// until a lease that was abandoned is vacated, so that others do not have to end
-// it.
-func (r *Run) keepLease(ctx context.Context) {
+// then. It ends the context of the run when the Manager is closed. The holder
+// record stays until a lease that was abandoned is vacated, so that others do not
+// have to end it.
+func (r *Run) keepLease() {
 	defer r.lease.incarnation.leave()
 	defer context.AfterFunc(r.m.ctx, func() { r.cancel(context.Cause(r.m.ctx)) })()
 	defer time.AfterFunc(r.lease.watchDelay(), func() { r.m.background(r.watchLease) }).Stop()
 	var again <-chan time.Time
-	var toRelease <-chan struct{}
-	if r.manual {
-		toRelease = ctx.Done()
-	}
 	var storeTrace <-chan time.Time
 	if r.m.opts.Tracer != nil { // the next holder is to know of this one
 		storeTrace = time.After(r.lease.ttl / 3)
@@ -38,8 +33,6 @@ func (r *Run) keepLease(ctx context.Context) {
 				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, closedBy(r.m.ctx)))
 			}
 		case <-r.lease.held.Done():
-		case <-toRelease:
-			r.release(context.Cause(ctx))
 		case <-storeTrace:
 			if !r.op.isStored.Load() && r.renew(r.lease.ttl/4) != nil {
 				storeTrace = time.After(r.lease.ttl / 4)
@@ -63,10 +56,6 @@ func (r *Run) keepLease(ctx context.Context) {
 	r.mu.Lock()
 	r.end(r.lease.lost())
 	r.mu.Unlock()
-	if r.manual {
-		r.markReturned()
-		r.done()
-	}
 	if r.lease.abandoned.Load() {
 		r.vacate()
 	}

@@ -28,7 +28,7 @@ func update(t *testing.T, m *workspace.Manager, fn func(w *workspace.Workspace) 
 }
 
 func TestUpdateAt(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
 	add := func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) }
 	require.NoError(t, m.UpdateAt(t.Context(), "ann", 0, add))
 	err := m.UpdateAt(t.Context(), "ann", 0, add)
@@ -51,8 +51,7 @@ func TestUpdateAt(t *testing.T) {
 	require.EqualValues(t, 2, v.Version)
 	require.Equal(t, 2, visits.Or(v.State(), 0))
 
-	_, _, err = m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
+	runs.Begin(t, "ann", text("1"))
 	require.ErrorIs(t, m.UpdateAt(t.Context(), "ann", 2, add), workspace.ErrBusy)
 }
 
@@ -108,7 +107,7 @@ func TestRevert(t *testing.T) {
 }
 
 func TestRevertIsRefused(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
 	writeLong(t, m)
 	for range 2 {
 		update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
@@ -116,11 +115,9 @@ func TestRevertIsRefused(t *testing.T) {
 	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 4}), workspace.ErrInvalid)
 	require.ErrorIs(t, m.Revert(t.Context(), "", workspace.Reversion{To: 1}), workspace.ErrInvalid)
 
-	run, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
+	run := runs.Begin(t, "ann", text("1"))
 	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 1}), workspace.ErrBusy)
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
+	run.Finish(t)
 	require.NoError(t, m.Compact(t.Context(), "ann"))
 	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 1}), state.ErrCompacted)
 }
@@ -203,7 +200,7 @@ func TestRevertToWhatNoLongerFits(t *testing.T) {
 // Revert makes neither an open call nor an answered one another: nobody is asked
 // twice whether to pay.
 func TestRevertKeepsSuspendedCalls(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
 	writeLong(t, m)
 	update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
 	revert := func(wantDialog, wantSuspended string) {
@@ -217,15 +214,15 @@ func TestRevertKeepsSuspendedCalls(t *testing.T) {
 		require.Equal(t, 1, v.State().History().Len())
 	}
 
-	run := begin(t, m, text("a"))
+	run := runs.Begin(t, "ann", text("a"))
 	ask(t, run, "1")
 	require.NoError(t, run.Suspend("1"))
-	finish(t, run)
+	run.Finish(t)
 	revert("a c1", "1")
 
-	finish(t, begin(t, m, answers("b", "1")))
+	runs.Begin(t, "ann", answers("b", "1")).Finish(t)
 	revert("a c1 r1", "")
-	_, _, err := m.Begin(t.Context(), "ann", answers("c", "1"))
+	_, err := m.Submit(t.Context(), "ann", answers("c", "1"))
 	require.Error(t, err)
 }
 

@@ -46,12 +46,8 @@ func TestContentThatDoesNotFitTheSchema(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *workspace.Manager) error{
 		"Handle": func(ctx context.Context, m *workspace.Manager) error { _, err := m.Handle(ctx, "ann", msg); return err },
 		"Submit": func(ctx context.Context, m *workspace.Manager) error { _, err := m.Submit(ctx, "ann", msg); return err },
-		"Begin": func(ctx context.Context, m *workspace.Manager) error {
-			_, _, err := m.Begin(ctx, "ann", msg)
-			return err
-		},
 		"interrupt": func(ctx context.Context, m *workspace.Manager) error {
-			_, _, err := m.Begin(ctx, "ann", whenBusy(workspace.BusyInterrupt, msg))
+			_, err := m.Submit(ctx, "ann", whenBusy(workspace.BusyInterrupt, msg))
 			return err
 		},
 		"View": func(ctx context.Context, m *workspace.Manager) error { _, err := m.View(ctx, "ann"); return err },
@@ -62,13 +58,11 @@ func TestContentThatDoesNotFitTheSchema(t *testing.T) {
 		for _, busy := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s busy=%t", name, busy), func(t *testing.T) {
 				onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
-					old := open(t, db, workspace.Options{TTL: ttl, Schema: oldSchema, Run: nothing})
+					old, runs := hold(t, db, workspace.Options{TTL: ttl, Schema: oldSchema})
 					setAge(t, old, "ann", "forty")
-					var run *workspace.Run
+					var run *heldRun
 					if busy {
-						var err error
-						run, _, err = old.Begin(t.Context(), "ann", text("0"))
-						require.NoError(t, err)
+						run = runs.Begin(t, "ann", text("0"))
 					}
 					before := entries(t, db)
 					err := call(t.Context(), open(t, db, workspace.Options{TTL: ttl, Schema: brokenSchema, Run: nothing}))
@@ -83,12 +77,9 @@ func TestContentThatDoesNotFitTheSchema(t *testing.T) {
 					require.Empty(t, cmp.Diff(before, entries(t, db)), "nothing was written")
 
 					if busy {
-						_, err = run.Finish(t.Context())
-						require.NoError(t, err)
+						run.Finish(t)
 					}
-					out, err := old.Handle(t.Context(), "ann", msg)
-					require.NoError(t, err)
-					require.Equal(t, workspace.StatusDone, out.Status)
+					runs.Begin(t, "ann", msg).Finish(t)
 				})
 			})
 		}
@@ -100,10 +91,9 @@ func TestContentThatDoesNotFitTheSchema(t *testing.T) {
 func TestTakeoverOfContentThatDoesNotFit(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		process, kill := asProcess(db)
-		crashed := open(t, process, workspace.Options{TTL: ttl, Schema: oldSchema})
+		crashed, runs := hold(t, process, workspace.Options{TTL: ttl, Schema: oldSchema})
 		setAge(t, crashed, "ann", "forty")
-		_, _, err := crashed.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		runs.Begin(t, "ann", text("1"))
 		kill()
 		require.NoError(t, crashed.Close())
 		before := entries(t, db)

@@ -26,7 +26,6 @@ type Run struct {
 	began   time.Time
 	message Message
 	refused error // why the content has no room for the message; the run fails with it
-	manual  bool  // begun by Begin: Options.Run does not handle it
 	ticket  bool  // begun by Do: it has no message
 
 	steps atomic.Int64 // as Step, for those who must not wait for a commit
@@ -62,7 +61,7 @@ type Run struct {
 	ended error    // why nothing more can be committed
 	left  error    // why its function can commit nothing more: it was left behind
 	reply string
-	// isEndStored says that the run was finished or failed here.
+	// isEndStored says that the run has ended here, and that this is stored.
 	isEndStored bool
 	failure     string // the stored reason, if it has failed
 }
@@ -93,7 +92,7 @@ func (r *Run) Attempt() int { return r.attempt }
 func (r *Run) Message() Message { return r.message }
 
 // Context returns a context that ends when the run loses its lease, with the
-// context of Handle or Begin that has begun the run, with the context of Open,
+// context of Handle or Do that has begun the run, with the context of Open,
 // and with Close. If the lease is lost, context.Cause is ErrFenced, together
 // with ErrInterrupted if another message or a reset has ended the run. The
 // context carries the run, for FromContext, and the state, for

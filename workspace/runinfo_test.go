@@ -31,9 +31,9 @@ func runInfos(t *testing.T, holder, other *workspace.Manager) (held, seen, summa
 func TestRunInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db, ttl := store.NewMemory(), 9*time.Second
-		m, other := open(t, db, workspace.Options{TTL: ttl}), open(t, db, workspace.Options{})
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		m, runs := hold(t, db, workspace.Options{TTL: ttl})
+		other := open(t, db, workspace.Options{})
+		run := runs.Begin(t, "ann", text("1"))
 		held, seen, summary := runInfos(t, m, other)
 		require.Equal(t, held, seen)
 		require.Equal(t, ttl, held.TTL)
@@ -61,8 +61,7 @@ func TestRunInfo(t *testing.T) {
 		require.Equal(t, 1, summary.Step)
 		require.EqualValues(t, 1, summary.Heartbeat)
 
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
 		require.Nil(t, view(t, other, "ann").Run)
 	})
 }
@@ -70,9 +69,8 @@ func TestRunInfo(t *testing.T) {
 // A run that was given back waits for a holder. The next one has another lease.
 func TestRunInfoOfAVacantRun(t *testing.T) {
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{})
-	_, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
+	m, runs := hold(t, db, workspace.Options{})
+	runs.Begin(t, "ann", text("1"))
 	before := m.Held()[0]
 	require.NoError(t, m.Close())
 
@@ -105,8 +103,8 @@ func TestRunInfoWithoutAHolderRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := store.NewMemory()
-			_, _, err := open(t, db, workspace.Options{}).Begin(t.Context(), "ann", text("1"))
-			require.NoError(t, err)
+			_, runs := hold(t, db, workspace.Options{})
+			runs.Begin(t, "ann", text("1"))
 			for key := range holderRecords(t, db) {
 				require.NoError(t, damage(db, key))
 			}

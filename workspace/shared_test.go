@@ -42,15 +42,6 @@ func hello(id string) workspace.Message {
 	return workspace.Message{ID: id, Content: state.UserText("Hello!")}
 }
 
-// beginIn begins the run of a message.
-func beginIn(t testing.TB, m *workspace.Manager, id, message string) *workspace.Run {
-	t.Helper()
-	run, out, err := m.Begin(t.Context(), id, hello(message))
-	require.NoError(t, err)
-	require.Equal(t, workspace.StatusStarted, out.Status)
-	return run
-}
-
 // sharedOf returns the user part of ann.
 func sharedOf(t testing.TB, m *workspace.Manager) *workspace.View {
 	return view(t, m, workspace.Shared("ann"))
@@ -108,10 +99,10 @@ func TestSharedFields(t *testing.T) {
 // Runs of two threads merge what they have written, in the order in which they
 // are finished.
 func TestSharedFieldsAreMerged(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
-	one, two := beginIn(t, m, "ann/1", "1"), beginIn(t, m, "ann/2", "2")
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+	one, two := runs.Begin(t, "ann/1", hello("1")), runs.Begin(t, "ann/2", hello("2"))
 	calls := 0
-	for _, run := range []*workspace.Run{one, two} {
+	for _, run := range []*heldRun{one, two} {
 		s := run.State()
 		require.NoError(t, sharedCount.Set(s, 5))
 		require.NoError(t, sharedTags.Set(s, []string{run.UserID()}))
@@ -123,11 +114,11 @@ func TestSharedFieldsAreMerged(t *testing.T) {
 	fork := two.State().Fork()
 	require.NoError(t, sharedTags.Set(fork, []string{"fork"}))
 	require.NoError(t, two.State().Join(fork))
-	finish(t, one)
+	one.Finish(t)
 	require.Equal(t, 2, calls)
 	require.NoError(t, two.Commit(t.Context()))
 	require.Equal(t, []string{"ann/1"}, sharedTags.Or(sharedOf(t, m).State(), nil), "a commit applies nothing")
-	finish(t, two)
+	two.Finish(t)
 	require.Equal(t, 3, calls, "the function runs again on the newest value")
 	s := sharedOf(t, m).State()
 	require.Equal(t, 30, sharedCount.Or(s, 0))
@@ -137,24 +128,24 @@ func TestSharedFieldsAreMerged(t *testing.T) {
 
 // Of blind overwrites the later one stands, and deletions are such.
 func TestSharedFieldsAreOverwritten(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
-	one, two, three := beginIn(t, m, "ann/1", "1"), beginIn(t, m, "ann/2", "2"), beginIn(t, m, "ann/3", "3")
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+	one, two, three := runs.Begin(t, "ann/1", hello("1")), runs.Begin(t, "ann/2", hello("2")), runs.Begin(t, "ann/3", hello("3"))
 	require.NoError(t, sharedTags.Replace(one.State(), []string{"one"}))
 	require.NoError(t, sharedTags.Replace(two.State(), []string{"two"}))
 	require.NoError(t, sharedTags.Set(three.State(), []string{"three"}))
 	require.NoError(t, sharedTotal.Set(two.State(), 7))
 	require.NoError(t, one.State().Patch(map[string]any{"count": 4}))
-	finish(t, two)
-	finish(t, one)
-	finish(t, three)
+	two.Finish(t)
+	one.Finish(t)
+	three.Finish(t)
 	s := sharedOf(t, m).State()
 	require.Equal(t, []string{"one", "three"}, sharedTags.Or(s, nil))
 	require.Equal(t, 4, sharedCount.Or(s, 0))
-	run := beginIn(t, m, "ann/1", "4")
+	run := runs.Begin(t, "ann/1", hello("4"))
 	_, err := sharedTotal.Delete(run.State())
 	require.NoError(t, err)
 	require.NoError(t, m.Update(t.Context(), workspace.Shared("ann"), func(w *workspace.Workspace) error { return sharedTotal.Set(w.State(), 8) }))
-	finish(t, run)
+	run.Finish(t)
 	require.False(t, sharedTotal.Has(sharedOf(t, m).State()))
 }
 
@@ -190,8 +181,7 @@ func TestRunIsBegunAnew(t *testing.T) {
 	require.Len(t, state.Messages.Or(v.State(), nil), 1)
 }
 
-// A run that was begun by Begin, or by Do, is not begun anew: its end is an error,
-// and nothing of it is applied.
+// A run of Do is not begun anew: its end is an error, and nothing of it is applied.
 func TestRunThatCannotBeBegunAnew(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
 	read := func(s *state.State) error {
@@ -202,19 +192,12 @@ func TestRunThatCannotBeBegunAnew(t *testing.T) {
 			return sharedTotal.Update(w.State(), increment)
 		}))
 	}
-	run := beginIn(t, m, "ann/1", "1")
-	require.NoError(t, read(run.State()))
-	change()
-	_, err := run.Finish(t.Context())
-	require.ErrorIs(t, err, state.ErrConflict)
-	require.ErrorContains(t, err, "total")
-	_, err = run.Fail(t.Context(), err)
-	require.NoError(t, err)
-	err = m.Do(t.Context(), "ann/1", func(_ context.Context, run *workspace.Run) error {
+	err := m.Do(t.Context(), "ann/1", func(_ context.Context, run *workspace.Run) error {
 		defer change()
 		return read(run.State())
 	})
 	require.ErrorIs(t, err, state.ErrConflict)
+	require.ErrorContains(t, err, "total")
 	require.False(t, sharedCount.Has(sharedOf(t, m).State()))
 	// Update of a thread calls its function again.
 	calls := 0
@@ -225,7 +208,7 @@ func TestRunThatCannotBeBegunAnew(t *testing.T) {
 		return read(w.State())
 	}))
 	require.Equal(t, 2, calls)
-	require.Equal(t, 4, sharedCount.Or(sharedOf(t, m).State(), 0))
+	require.Equal(t, 3, sharedCount.Or(sharedOf(t, m).State(), 0))
 }
 
 // Runs that do not finish apply nothing, and those that are taken over apply what
@@ -233,47 +216,36 @@ func TestRunThatCannotBeBegunAnew(t *testing.T) {
 func TestEndsOfRunsWithSharedWrites(t *testing.T) {
 	for name, row := range map[string]struct {
 		takeover workspace.Takeover
-		end      func(t *testing.T, m *workspace.Manager, run *workspace.Run) error
+		end      func(t *testing.T, runs *heldRuns, run *heldRun)
 		want     int
 	}{
-		"finish": {0, func(t *testing.T, _ *workspace.Manager, run *workspace.Run) error {
-			_, err := run.Finish(t.Context())
-			return err
-		}, 3},
-		"failure": {0, func(t *testing.T, _ *workspace.Manager, run *workspace.Run) error {
-			_, err := run.Fail(t.Context(), errors.New("broken"))
-			return err
-		}, 0},
-		"interrupt": {0, func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
-			next, _, err := m.Begin(t.Context(), "ann/1", whenBusy(workspace.BusyInterrupt, text("b")))
-			require.NoError(t, err)
+		"finish":  {0, func(t *testing.T, _ *heldRuns, run *heldRun) { run.Finish(t) }, 3},
+		"failure": {0, func(t *testing.T, _ *heldRuns, run *heldRun) { run.Fail(t, errors.New("broken")) }, 0},
+		"interrupt": {0, func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			next := runs.Begin(t, "ann/1", whenBusy(workspace.BusyInterrupt, text("b")))
 			require.Zero(t, sharedCount.Or(next.State(), 0))
-			_, err = next.Finish(t.Context())
-			return err
+			next.Finish(t)
 		}, 0},
-		"rollback": {0, func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
-			next, _, err := m.Begin(t.Context(), "ann/1", whenBusy(workspace.BusyRollback, text("b")))
+		"rollback": {0, func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			runs.Begin(t, "ann/1", whenBusy(workspace.BusyRollback, text("b"))).Finish(t)
+		}, 0},
+		"cancellation": {0, func(t *testing.T, runs *heldRuns, run *heldRun) {
+			require.NoError(t, runs.Cancel(t.Context(), "ann/1", run.ID(), "because"))
+		}, 0},
+		"reset": {0, func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			_, err := runs.Reset(t.Context(), "ann/1")
 			require.NoError(t, err)
-			_, err = next.Finish(t.Context())
-			return err
-		}, 0},
-		"cancellation": {0, func(t *testing.T, m *workspace.Manager, run *workspace.Run) error {
-			return m.Cancel(t.Context(), "ann/1", run.ID(), "because")
-		}, 0},
-		"reset": {0, func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
-			_, err := m.Reset(t.Context(), "ann/1")
-			return err
 		}, 0},
 		"resumption": {workspace.TakeoverResume, nil, 13},
 		"restart":    {workspace.TakeoverRestart, nil, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := store.NewMemory()
-			m := open(t, db, workspace.Options{Schema: sharedFields})
+			m, runs := hold(t, db, workspace.Options{Schema: sharedFields})
 			require.NoError(t, m.Update(t.Context(), workspace.Shared("ann"), func(w *workspace.Workspace) error {
 				return w.Memory().Set("a", "before")
 			}))
-			run := beginIn(t, m, "ann/1", "1")
+			run := runs.Begin(t, "ann/1", hello("1"))
 			require.NoError(t, sharedCount.Set(run.State(), 1))
 			require.NoError(t, run.Memory().Set("b", "run"))
 			_, err := run.Memory().Delete("a")
@@ -284,24 +256,25 @@ func TestEndsOfRunsWithSharedWrites(t *testing.T) {
 			require.False(t, sharedCount.Has(sharedOf(t, m).State()))
 			require.Equal(t, 3, sharedCount.Or(view(t, m, "ann/1").State(), 0))
 			if row.end != nil {
-				require.NoError(t, row.end(t, m, run))
+				row.end(t, runs, run)
 			} else {
 				require.NoError(t, sharedCount.Set(run.State(), 50)) // not committed
 				require.NoError(t, m.Close())
-				m = open(t, db, workspace.Options{Schema: sharedFields, Takeover: row.takeover, Run: func(_ context.Context, run *workspace.Run) error {
+				other := open(t, db, workspace.Options{Schema: sharedFields, Takeover: row.takeover, Run: func(_ context.Context, run *workspace.Run) error {
 					require.Equal(t, row.want-10, sharedCount.Or(run.State(), 0))
 					return sharedCount.Set(run.State(), 10)
 				}})
-				_, err := m.Await(t.Context(), "ann/1", "1")
+				_, err := other.Await(t.Context(), "ann/1", "1")
 				require.NoError(t, err)
+				require.NoError(t, other.Close())
+				m, runs = hold(t, db, workspace.Options{Schema: sharedFields})
 			}
 			v := sharedOf(t, m)
 			require.Equal(t, row.want, sharedCount.Or(v.State(), 0))
 			applied := row.want == 3 || row.want == 13
 			require.Equal(t, map[bool][]string{true: {"b"}, false: {"a"}}[applied], v.Memory().List())
 			require.Equal(t, row.want, sharedCount.Or(view(t, m, "ann/1").State(), 0), "nothing is left in the thread")
-			later := beginIn(t, m, "ann/1", "later")
-			finish(t, later)
+			runs.Begin(t, "ann/1", hello("later")).Finish(t)
 			require.Equal(t, row.want, sharedCount.Or(sharedOf(t, m).State(), 0))
 		})
 	}
@@ -356,8 +329,8 @@ func TestInterruptedWhileUserPartIsRead(t *testing.T) {
 func TestTakeoverOfAnUpdateThatIsStale(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		db := store.NewMemory()
-		m := open(t, db, workspace.Options{Schema: sharedFields})
-		run := beginIn(t, m, "ann/1", "1")
+		m, runs := hold(t, db, workspace.Options{Schema: sharedFields})
+		run := runs.Begin(t, "ann/1", hello("1"))
 		require.NoError(t, sharedTotal.Update(run.State(), increment))
 		require.NoError(t, ownNote.Set(run.State(), "first"))
 		require.NoError(t, run.Commit(t.Context()))
@@ -429,8 +402,6 @@ func TestUserPartHasOnlyWhatIsShared(t *testing.T) {
 	require.ErrorIs(t, err, workspace.ErrInvalid)
 	_, err = m.Submit(ctx, id, hello("1"))
 	require.ErrorIs(t, err, workspace.ErrInvalid)
-	_, _, err = m.Begin(ctx, id, hello("1"))
-	require.ErrorIs(t, err, workspace.ErrInvalid)
 	require.ErrorIs(t, m.Do(ctx, id, func(context.Context, *workspace.Run) error { return nil }), workspace.ErrInvalid)
 	for what, change := range map[string]func(w *workspace.Workspace) error{
 		`field "note"`: func(w *workspace.Workspace) error { return ownNote.Set(w.State(), "x") },
@@ -458,7 +429,8 @@ func TestUserPartHasOnlyWhatIsShared(t *testing.T) {
 
 // exportedThread makes a thread with a conversation.
 func exportedThread(t *testing.T, m *workspace.Manager) string {
-	finish(t, beginIn(t, m, "ann/export", "1"))
+	_, err := m.Handle(t.Context(), "ann/export", hello("1"))
+	require.NoError(t, err)
 	return "ann/export"
 }
 
@@ -506,14 +478,14 @@ func TestFieldBecomesShared(t *testing.T) {
 	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
 		return errors.Join(old.Set(w.State(), "five"), ownNote.Set(w.State(), "n"))
 	}))
-	m = open(t, db, workspace.Options{Schema: sharedFields})
+	m, runs := hold(t, db, workspace.Options{Schema: sharedFields})
 	for id, err := range m.Check(t.Context(), sharedFields) {
 		t.Error(id, err)
 	}
-	run := beginIn(t, m, "ann", "1")
+	run := runs.Begin(t, "ann", hello("1"))
 	require.False(t, sharedCount.Has(run.State()))
 	require.NoError(t, sharedCount.Set(run.State(), 1))
-	finish(t, run)
+	run.Finish(t)
 	require.Equal(t, 1, sharedCount.Or(view(t, m, "ann").State(), 0))
 	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 1}))
 	// A schema that the user part does not fit is found.
@@ -529,12 +501,12 @@ func TestFieldBecomesShared(t *testing.T) {
 // Revert and the history of a thread do not touch what is shared, which has its
 // own.
 func TestRevertOfSharedFields(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
 	for i := range 3 {
-		run := beginIn(t, m, "ann/1", fmt.Sprint(i))
+		run := runs.Begin(t, "ann/1", hello(fmt.Sprint(i)))
 		require.NoError(t, sharedCount.Set(run.State(), 1))
 		require.NoError(t, ownNote.Set(run.State(), fmt.Sprint(i)))
-		finish(t, run)
+		run.Finish(t)
 	}
 	require.NoError(t, m.Revert(t.Context(), "ann/1", workspace.Reversion{To: 1}))
 	v := view(t, m, "ann/1")
@@ -543,7 +515,7 @@ func TestRevertOfSharedFields(t *testing.T) {
 	v, err := m.ViewAt(t.Context(), "ann/1", 1)
 	require.NoError(t, err)
 	require.Equal(t, 3, sharedCount.Or(v.State(), 0))
-	beginIn(t, m, "ann/2", "under way")
+	runs.Begin(t, "ann/2", hello("under way"))
 	require.NoError(t, m.Revert(t.Context(), workspace.Shared("ann"), workspace.Reversion{To: 1}), "whatever runs there are")
 	require.Equal(t, 1, sharedCount.Or(sharedOf(t, m).State(), 0))
 	v, err = m.ViewAt(t.Context(), workspace.Shared("ann"), 2)
@@ -556,8 +528,8 @@ func TestRevertOfSharedFields(t *testing.T) {
 func TestSharedSecrets(t *testing.T) {
 	const first, second = "first-secret-word", "second-secret-word"
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{Schema: sharedFields})
-	one := beginIn(t, m, "ann/1", "1")
+	m, runs := hold(t, db, workspace.Options{Schema: sharedFields})
+	one := runs.Begin(t, "ann/1", hello("1"))
 	require.NoError(t, sharedKey.Set(one.State(), first))
 	require.NoError(t, one.Memory().SetSecret("pin", first))
 	require.NoError(t, one.Commit(t.Context()))
@@ -582,30 +554,29 @@ func TestSharedSecrets(t *testing.T) {
 	}
 	require.NotContains(t, shown("ann/1"), first)
 	require.Contains(t, stored(t, db), first, "as long as the run is under way")
-	finish(t, one)
-	two := beginIn(t, m, "ann/2", "2")
+	one.Finish(t)
+	two := runs.Begin(t, "ann/2", hello("2"))
 	require.Equal(t, first, sharedKey.Or(two.State(), ""))
 	require.NoError(t, ownNote.Set(two.State(), "it is "+first))
 	require.NotContains(t, two.Redact("it is "+first), first)
-	finish(t, two)
+	two.Finish(t)
 	for _, id := range []string{"ann/1", "ann/2", workspace.Shared("ann")} {
 		require.NotContains(t, shown(id), first)
 	}
-	three := beginIn(t, m, "ann/3", "3")
+	three := runs.Begin(t, "ann/3", hello("3"))
 	require.NoError(t, sharedKey.Set(three.State(), second))
 	require.NoError(t, three.Memory().Set("pin", second))
-	finish(t, three)
+	three.Finish(t)
 	require.NoError(t, m.Update(t.Context(), "ann/2", func(w *workspace.Workspace) error { return ownNote.Set(w.State(), "") }))
 	for _, id := range []string{"ann/2"} {
 		require.NoError(t, m.Compact(t.Context(), id))
 	}
 	require.Eventually(t, func() bool { return !strings.Contains(stored(t, db), first) }, 5*time.Second, 10*time.Millisecond)
 	// A run that fails leaves nothing either.
-	four := beginIn(t, m, "ann/4", "4")
+	four := runs.Begin(t, "ann/4", hello("4"))
 	require.NoError(t, sharedKey.Set(four.State(), "fourth-secret-word"))
 	require.NoError(t, four.Commit(t.Context()))
-	_, err := four.Fail(t.Context(), errors.New("no"))
-	require.NoError(t, err)
+	four.Fail(t, errors.New("no"))
 	require.Eventually(t, func() bool { return !strings.Contains(stored(t, db), "fourth-secret-word") }, 5*time.Second, 10*time.Millisecond)
 }
 
@@ -622,28 +593,28 @@ func stored(t testing.TB, db store.Store) string {
 // A fork in the middle of a run shares what its user shares, and nothing that the
 // run has written.
 func TestForkSharesWhatIsApplied(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
 	require.NoError(t, m.Update(t.Context(), workspace.Shared("ann"), func(w *workspace.Workspace) error { return sharedCount.Set(w.State(), 4) }))
-	run := beginIn(t, m, "ann/1", "1")
+	run := runs.Begin(t, "ann/1", hello("1"))
 	require.NoError(t, sharedCount.Set(run.State(), 1))
 	require.NoError(t, run.Memory().Set("a", "b"))
 	require.NoError(t, run.Commit(t.Context()))
 	require.NoError(t, m.Fork(t.Context(), "ann/1", "ann/2", workspace.ForkPoint{}))
 	require.Equal(t, 4, sharedCount.Or(view(t, m, "ann/2").State(), 0))
 	require.Empty(t, view(t, m, "ann/2").Memory().List())
-	finish(t, beginIn(t, m, "ann/2", "2"))
+	runs.Begin(t, "ann/2", hello("2")).Finish(t)
 	require.Equal(t, 4, sharedCount.Or(sharedOf(t, m).State(), 0))
-	finish(t, run)
+	run.Finish(t)
 	require.Equal(t, 5, sharedCount.Or(view(t, m, "ann/2").State(), 0))
 }
 
 // No thread of a user who was deleted applies anything.
 func TestDeletedUserSharesNothing(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
-	run := beginIn(t, m, "ann/1", "1")
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+	run := runs.Begin(t, "ann/1", hello("1"))
 	require.NoError(t, sharedCount.Set(run.State(), 1))
 	require.NoError(t, m.DeleteUser(t.Context(), "ann"))
-	_, err := run.Finish(t.Context())
+	_, err := run.End(nil)
 	require.ErrorIs(t, err, workspace.ErrFenced)
 	err = m.Update(t.Context(), workspace.Shared("ann"), func(w *workspace.Workspace) error { return sharedCount.Set(w.State(), 1) })
 	require.ErrorIs(t, err, workspace.ErrUserDeleted)
@@ -654,14 +625,14 @@ func TestDeletedUserSharesNothing(t *testing.T) {
 
 // A suspended run applies what it has written when it finishes.
 func TestSuspendedRunApplies(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Keys: []workspace.Key{key("a")}})
-	run := beginIn(t, m, "ann/1", "1")
+	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Keys: []workspace.Key{key("a")}})
+	run := runs.Begin(t, "ann/1", hello("1"))
 	ask(t, run, "1")
 	require.NoError(t, run.Suspend("1"))
 	require.NoError(t, sharedCount.Set(run.State(), 1))
 	require.NoError(t, run.Commit(t.Context()))
 	require.False(t, sharedCount.Has(sharedOf(t, m).State()))
-	finish(t, run)
+	run.Finish(t)
 	require.Equal(t, 1, sharedCount.Or(sharedOf(t, m).State(), 0))
 	_, err := m.Verify(t.Context(), workspace.Shared("ann"))
 	require.NoError(t, err)

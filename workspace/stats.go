@@ -26,7 +26,7 @@ type Stats struct {
 	Rejected   int64 `json:"rejected"`   // messages that were not accepted because of a run
 	Duplicates int64 `json:"duplicates"` // messages that were accepted before
 
-	Commits         int64 `json:"commits"`          // writes of Commit, Finish and Fail
+	Commits         int64 `json:"commits"`          // writes of Commit, and of the ends of runs
 	Conflicts       int64 `json:"conflicts"`        // attempts to write that another writer has overtaken
 	StoreErrors     int64 `json:"store_errors"`     // errors of the store after which an operation was tried again
 	UnknownOutcomes int64 `json:"unknown_outcomes"` // operations of which it is not known whether they took effect

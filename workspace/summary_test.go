@@ -89,18 +89,16 @@ func TestSummariesReadWhatTheyYield(t *testing.T) {
 }
 
 func TestHeld(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
 	require.Empty(t, m.Held())
-	ann, _, err := m.Begin(t.Context(), "ann", text("1"))
+	ann := runs.Begin(t, "ann", text("1"))
+	_, err := m.Submit(t.Context(), "ann", text("2"))
 	require.NoError(t, err)
-	_, _, err = m.Begin(t.Context(), "ann", text("2"))
-	require.NoError(t, err)
-	bob, _, err := m.Begin(t.Context(), "bob", text("3"))
-	require.NoError(t, err)
+	bob := runs.Begin(t, "bob", text("3"))
 
 	held := m.Held()
 	require.Len(t, held, 2)
-	for i, run := range []*workspace.Run{ann, bob} {
+	for i, run := range []*heldRun{ann, bob} {
 		s, err := m.Summary(t.Context(), held[i].UserID)
 		require.NoError(t, err)
 		require.Equal(t, run.ID(), held[i].ID)
@@ -109,24 +107,21 @@ func TestHeld(t *testing.T) {
 		require.Equal(t, s.Run.Attempt, held[i].Attempt)
 	}
 
-	_, err = bob.Finish(t.Context())
-	require.NoError(t, err)
-	next, err := ann.Fail(t.Context(), errors.New("no good"))
-	require.NoError(t, err)
+	bob.Finish(t)
+	ann.Fail(t, errors.New("no good"))
+	next := runs.Next(t)
 	held = m.Held()
 	require.Len(t, held, 1)
 	require.Equal(t, next.ID(), held[0].ID)
-	_, err = next.Finish(t.Context())
-	require.NoError(t, err)
+	next.Finish(t)
 	require.Empty(t, m.Held())
 }
 
 // A run that lost its lease is not held.
 func TestHeldWithoutTheLease(t *testing.T) {
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{})
-	run, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
+	m, runs := hold(t, db, workspace.Options{})
+	run := runs.Begin(t, "ann", text("1"))
 	require.NoError(t, open(t, db, workspace.Options{}).Cancel(t.Context(), "ann", run.ID(), "enough"))
 	<-run.Context().Done()
 	require.Empty(t, m.Held())

@@ -17,9 +17,9 @@ import (
 // id, or by the name of its tool if the provider gives calls no ids, and must
 // be open in the conversation. A workspace has at most 64 suspended calls.
 //
-// Suspend is a change like any other: Commit and Finish store it, and undoing
-// the run undoes it. A message that answers a call is refused until then, so
-// commit before you tell anybody of the call.
+// Suspend is a change like any other: Commit and the end of the run store it, and
+// undoing the run undoes it. A message that answers a call is refused until then,
+// so commit before you tell anybody of the call.
 //
 // A call of a tool that returns [tool.Suspend], or that [tool.NeedsApproval] holds
 // back, is suspended by itself if the context of its step is that of the run.

@@ -23,46 +23,43 @@ import (
 func TestRunThatSuspendsMayEndInEveryWay(t *testing.T) {
 	for _, row := range []struct {
 		name string
-		end  func(t *testing.T, m *workspace.Manager, run *workspace.Run) error
+		end  func(t *testing.T, runs *heldRuns, run *heldRun)
 		want string
 		left string
 	}{
-		{"failure", func(t *testing.T, _ *workspace.Manager, run *workspace.Run) error {
-			_, err := run.Fail(t.Context(), errors.New("broken"))
-			return err
+		{"failure", func(t *testing.T, _ *heldRuns, run *heldRun) {
+			run.Fail(t, errors.New("broken"))
 		}, "a c1 c2 e2", "1"},
-		{"interrupt", func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
-			_, err := begin(t, m, whenBusy(workspace.BusyInterrupt, text("b"))).Finish(t.Context())
-			return err
+		{"interrupt", func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, text("b"))).Finish(t)
 		}, "a c1 c2 e2 b", "1"},
-		{"rollback", func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
-			_, err := begin(t, m, whenBusy(workspace.BusyRollback, text("b"))).Finish(t.Context())
-			return err
+		{"rollback", func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			runs.Begin(t, "ann", whenBusy(workspace.BusyRollback, text("b"))).Finish(t)
 		}, "b", ""},
-		{"cancellation", func(t *testing.T, m *workspace.Manager, run *workspace.Run) error {
-			return m.Cancel(t.Context(), "ann", run.ID(), "because")
+		{"cancellation", func(t *testing.T, runs *heldRuns, run *heldRun) {
+			require.NoError(t, runs.Cancel(t.Context(), "ann", run.ID(), "because"))
 		}, "a c1 c2 e1 e2", ""},
-		{"reset", func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
-			_, err := m.Reset(t.Context(), "ann")
-			return err
+		{"reset", func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			_, err := runs.Reset(t.Context(), "ann")
+			require.NoError(t, err)
 		}, "", ""},
-		{"deletion", func(t *testing.T, m *workspace.Manager, _ *workspace.Run) error {
-			return m.Delete(t.Context(), "ann")
+		{"deletion", func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			require.NoError(t, runs.Delete(t.Context(), "ann"))
 		}, "", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m := open(t, store.NewMemory(), workspace.Options{})
-			run := begin(t, m, text("a"))
+			m, runs := hold(t, store.NewMemory(), workspace.Options{})
+			run := runs.Begin(t, "ann", text("a"))
 			ask(t, run, "1", "2")
 			require.NoError(t, run.Suspend("1"))
 			require.NoError(t, run.Commit(t.Context()))
-			require.NoError(t, row.end(t, m, run))
+			row.end(t, runs, run)
 			v := view(t, m, "ann")
 			require.Equal(t, row.want, dialog(&v.Workspace))
 			require.Equal(t, row.left, ids(v.Suspended()))
 			requireSuspended(t, m, "ann", len(v.Suspended()))
 			if row.left == "" {
-				_, _, err := m.Begin(t.Context(), "ann", answers("z", "1"))
+				_, err := m.Submit(t.Context(), "ann", answers("z", "1"))
 				require.ErrorIs(t, err, workspace.ErrNotSuspended)
 			}
 		})
@@ -72,8 +69,8 @@ func TestRunThatSuspendsMayEndInEveryWay(t *testing.T) {
 // Editing the conversation does not end a suspension, unless the call is gone
 // when the changes are stored.
 func TestSuspendedCallThatIsEdited(t *testing.T) {
-	m := suspended(t, store.NewMemory(), workspace.Options{})
-	run := begin(t, m, text("b"))
+	m, runs := suspended(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("b"))
 	msgs := state.Messages.Or(run.State(), nil)
 	require.NoError(t, state.Messages.Replace(run.State(), nil))
 	require.Empty(t, run.Suspended())
@@ -81,8 +78,8 @@ func TestSuspendedCallThatIsEdited(t *testing.T) {
 	require.Equal(t, "1", ids(run.Suspended()))
 	require.NoError(t, run.Commit(t.Context()))
 	require.NoError(t, state.Messages.Replace(run.State(), msgs[:1]))
-	finish(t, run)
-	_, _, err := m.Begin(t.Context(), "ann", answers("c", "1"))
+	run.Finish(t)
+	_, err := m.Submit(t.Context(), "ann", answers("c", "1"))
 	require.ErrorIs(t, err, workspace.ErrNotSuspended)
 	requireSuspended(t, m, "ann", 0)
 }
@@ -104,20 +101,20 @@ func requireSuspended(t *testing.T, m *workspace.Manager, user string, want int)
 
 // The head tells how many calls are suspended, whatever suspends or ends them.
 func TestSummaryCountsSuspendedCalls(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run := begin(t, m, text("a"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("a"))
 	ask(t, run, "1", "2")
 	require.NoError(t, run.Suspend("1", "2"))
 	requireSuspended(t, m, "ann", 0) // nothing is committed
 	require.NoError(t, run.Commit(t.Context()))
 	requireSuspended(t, m, "ann", 2)
-	finish(t, run)
+	run.Finish(t)
 	asked := view(t, m, "ann").Version
 	data, err := m.Export(t.Context(), "ann")
 	require.NoError(t, err)
-	finish(t, begin(t, m, answers("b", "1")))
+	runs.Begin(t, "ann", answers("b", "1")).Finish(t)
 	requireSuspended(t, m, "ann", 1)
-	finish(t, begin(t, m, answers("c", "2")))
+	runs.Begin(t, "ann", answers("c", "2")).Finish(t)
 	requireSuspended(t, m, "ann", 0)
 
 	v := view(t, m, "ann")
@@ -128,21 +125,21 @@ func TestSummaryCountsSuspendedCalls(t *testing.T) {
 }
 
 func TestSuspendedCallsAreShown(t *testing.T) {
-	m := suspended(t, store.NewMemory(), workspace.Options{})
+	m, runs := suspended(t, store.NewMemory(), workspace.Options{})
 	data, err := json.Marshal(view(t, m, "ann"))
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"suspended":[{"id":"1","name":"refund","input":{"amount":500},"run_id":"`)
-	run := begin(t, m, answers("b", "1"))
+	run := runs.Begin(t, "ann", answers("b", "1"))
 	data, err = json.Marshal(run)
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"answers":[{"type":"tool_result"`)
 	require.NotContains(t, string(data), `"suspended"`)
-	finish(t, run)
+	run.Finish(t)
 }
 
 func TestSuspendIsChecked(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run := begin(t, m, text("a"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("a"))
 	var calls []string
 	for i := range 65 {
 		calls = append(calls, fmt.Sprint(i))
@@ -154,33 +151,33 @@ func TestSuspendIsChecked(t *testing.T) {
 	require.NoError(t, run.Suspend(calls[:64]...))
 	require.NoError(t, run.Suspend(calls[:64]...), "again")
 	require.ErrorIs(t, run.Suspend(calls[64]), state.ErrLimitExceeded)
-	finish(t, run)
+	run.Finish(t)
 	require.Len(t, view(t, m, "ann").Suspended(), 64)
 	require.ErrorIs(t, run.Suspend("0"), workspace.ErrRunEnded)
-	run = begin(t, m, answers("b", calls[:64]...))
+	run = runs.Begin(t, "ann", answers("b", calls[:64]...))
 	require.Empty(t, run.Suspended())
-	finish(t, run)
+	run.Finish(t)
 }
 
 // Calls without ids are known by the names of their tools.
 func TestCallsWithoutIDs(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	run := begin(t, m, text("a"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("a"))
 	ask(t, run, "", "")
 	require.NoError(t, run.Suspend("refund", "refund"))
-	finish(t, run)
-	run = begin(t, m, text("b"))
+	run.Finish(t)
+	run = runs.Begin(t, "ann", text("b"))
 	ask(t, run, "")
 	require.NoError(t, run.State().History().Answer(state.ToolResult(refund(""), `"refused"`)))
 	require.Len(t, run.Suspended(), 2)
-	finish(t, run)
-	finish(t, begin(t, m, answers("c", "")))
+	run.Finish(t)
+	runs.Begin(t, "ann", answers("c", "")).Finish(t)
 	require.Len(t, view(t, m, "ann").Suspended(), 1)
-	run = begin(t, m, answers("d", ""))
+	run = runs.Begin(t, "ann", answers("d", ""))
 	require.Empty(t, run.Suspended())
 	require.Equal(t, "a c c r r b c r", dialog(&run.Workspace))
 	require.Empty(t, transcript.Pending(state.Messages.Or(run.State(), nil)))
-	finish(t, run)
+	run.Finish(t)
 }
 
 // A call that its tool suspends in a step of the run is suspended, whether it is
@@ -195,8 +192,8 @@ func TestToolSuspends(t *testing.T) {
 		}))}
 	for name, early := range map[string]bool{"before": true, "after": false} {
 		t.Run(name, func(t *testing.T) {
-			m := open(t, store.NewMemory(), workspace.Options{})
-			run := begin(t, m, text("a"))
+			m, runs := hold(t, store.NewMemory(), workspace.Options{})
+			run := runs.Begin(t, "ann", text("a"))
 			if early {
 				ask(t, run, "1", "2")
 			}
@@ -208,8 +205,7 @@ func TestToolSuspends(t *testing.T) {
 			}
 			require.Equal(t, "1 2", ids(run.Suspended()))
 			require.NoError(t, run.Commit(t.Context()))
-			_, err := run.Fail(t.Context(), errors.New("broken"))
-			require.NoError(t, err)
+			run.Fail(t, errors.New("broken"))
 			require.Equal(t, "1 2", ids(view(t, m, "ann").Suspended()))
 		})
 	}
@@ -226,9 +222,9 @@ func waiting(w *workspace.Workspace) (calls []state.ToolCall) {
 // However long it takes, the window keeps a suspended call, and the prompts made
 // meanwhile say that it waits.
 func TestWindowKeepsSuspendedCalls(t *testing.T) {
-	m := suspended(t, store.NewMemory(), workspace.Options{Messages: 4, Results: 2})
+	m, runs := suspended(t, store.NewMemory(), workspace.Options{Messages: 4, Results: 2})
 	for i := range 10 {
-		run := begin(t, m, text(fmt.Sprint("m", i)))
+		run := runs.Begin(t, "ann", text(fmt.Sprint("m", i)))
 		ask(t, run, fmt.Sprint("x", i))
 		require.NoError(t, run.State().History().Answer(state.ToolResult(refund(fmt.Sprint("x", i)), `"done"`)))
 		msgs, _ := transcript.Repair(state.Messages.Or(run.State(), nil), transcript.Anthropic,
@@ -236,54 +232,53 @@ func TestWindowKeepsSuspendedCalls(t *testing.T) {
 		require.Empty(t, transcript.Check(msgs, transcript.Anthropic))
 		require.Contains(t, fmt.Sprint(msgs), "Waiting for approval.")
 		require.NotContains(t, fmt.Sprint(msgs), "There is no result")
-		finish(t, run)
+		run.Finish(t)
 	}
 	v := view(t, m, "ann")
 	require.LessOrEqual(t, len(state.Messages.Or(v.State(), nil)), 5)
 	require.Equal(t, 3, v.State().History().Len())
-	run := begin(t, m, answers("z", "1"))
+	run := runs.Begin(t, "ann", answers("z", "1"))
 	require.True(t, strings.HasPrefix(dialog(&run.Workspace), "a c1 r1 "), dialog(&run.Workspace))
 	first, _ := run.State().History().At(0)
 	require.Len(t, first.ToolCalls, 1)
-	finish(t, run)
+	run.Finish(t)
 	require.Equal(t, 2, view(t, m, "ann").State().History().Len())
 }
 
 // However a later run ends, a suspended call stays open, and so does a call that
 // an earlier run has left open. The calls of the run itself are answered.
 func TestSuspendedCallsStayOpen(t *testing.T) {
-	for name, end := range map[string]func(t testing.TB, m *workspace.Manager, run *workspace.Run){
-		"failure": func(t testing.TB, _ *workspace.Manager, run *workspace.Run) {
-			_, err := run.Fail(t.Context(), errors.New("the model does not answer"))
-			require.NoError(t, err)
+	for name, end := range map[string]func(t testing.TB, runs *heldRuns, run *heldRun){
+		"failure": func(t testing.TB, _ *heldRuns, run *heldRun) {
+			run.Fail(t, errors.New("the model does not answer"))
 		},
-		"interrupt": func(t testing.TB, m *workspace.Manager, _ *workspace.Run) {
-			finish(t, begin(t, m, whenBusy(workspace.BusyInterrupt, text("i"))))
+		"interrupt": func(t testing.TB, runs *heldRuns, _ *heldRun) {
+			runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, text("i"))).Finish(t)
 		},
-		"cancellation": func(t testing.TB, m *workspace.Manager, run *workspace.Run) {
-			require.NoError(t, m.Cancel(t.Context(), "ann", run.ID(), "because"))
+		"cancellation": func(t testing.TB, runs *heldRuns, run *heldRun) {
+			require.NoError(t, runs.Cancel(t.Context(), "ann", run.ID(), "because"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
-				m := suspended(t, db, workspace.Options{TTL: ttl})
-				run := begin(t, m, text("b"))
+				m, runs := suspended(t, db, workspace.Options{TTL: ttl})
+				run := runs.Begin(t, "ann", text("b"))
 				ask(t, run, "2")
-				finish(t, run) // leaves 2 open without suspending it
-				run = begin(t, m, text("c"))
+				run.Finish(t) // leaves 2 open without suspending it
+				run = runs.Begin(t, "ann", text("c"))
 				require.Equal(t, "1", ids(run.Suspended()))
 				ask(t, run, "3")
 				require.NoError(t, run.Commit(t.Context()))
-				end(t, m, run)
+				end(t, runs, run)
 				v := view(t, m, "ann")
 				require.Equal(t, "a c1 b c2 c c3 e3", strings.TrimSuffix(dialog(&v.Workspace), " i"))
 				require.Equal(t, "1", ids(v.Suspended()))
 				require.Equal(t, state.JSON(`{"amount":500}`), v.Suspended()[0].Input)
 
-				run = begin(t, m, answers("d", "1"))
+				run = runs.Begin(t, "ann", answers("d", "1"))
 				require.Equal(t, "a c1 r1 b c2 c c3 e3", strings.TrimSuffix(dialog(&run.Workspace), " i"))
 				require.Empty(t, run.Suspended())
-				finish(t, run)
+				run.Finish(t)
 			})
 		})
 	}
@@ -301,8 +296,8 @@ func TestPendingOfARunThatIsTakenOver(t *testing.T) {
 		t.Run(fmt.Sprint(row.how), func(t *testing.T) {
 			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				process, kill := asProcess(db)
-				m := suspended(t, process, workspace.Options{TTL: ttl})
-				run := begin(t, m, text("b"))
+				m, runs := suspended(t, process, workspace.Options{TTL: ttl})
+				run := runs.Begin(t, "ann", text("b"))
 				ask(t, run, "2", "3")
 				require.NoError(t, run.Suspend("3"))
 				require.NoError(t, run.Commit(t.Context()))
@@ -332,8 +327,8 @@ func TestPendingOfARunThatIsTakenOver(t *testing.T) {
 func TestPendingOfARunWithoutAttempts(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		process, kill := asProcess(db)
-		crashed := open(t, process, workspace.Options{TTL: ttl})
-		run := begin(t, crashed, text("a"))
+		crashed, runs := hold(t, process, workspace.Options{TTL: ttl})
+		run := runs.Begin(t, "ann", text("a"))
 		ask(t, run, "1", "2")
 		require.NoError(t, run.Suspend("1"))
 		require.NoError(t, run.Commit(t.Context()))

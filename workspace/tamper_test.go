@@ -25,7 +25,7 @@ func key(id string) workspace.Key {
 // run, a queue, and large messages in both.
 func fill(t *testing.T, db store.Store, keys ...workspace.Key) {
 	t.Helper()
-	m := open(t, db, workspace.Options{Keys: keys})
+	m, runs := hold(t, db, workspace.Options{Keys: keys})
 	large := func(id string) workspace.Message {
 		return workspace.Message{ID: id, Content: state.UserText(strings.Repeat("large ", 400))}
 	}
@@ -35,9 +35,8 @@ func fill(t *testing.T, db store.Store, keys ...workspace.Key) {
 		}))
 	}
 	require.NoError(t, m.Compact(t.Context(), "ann"))
-	run, _, err := m.Begin(t.Context(), "ann", large("1"))
-	require.NoError(t, err)
-	_, _, err = m.Begin(t.Context(), "ann", large("2"))
+	run := runs.Begin(t, "ann", large("1"))
+	_, err := m.Submit(t.Context(), "ann", large("2"))
 	require.NoError(t, err)
 	for i := range 19 {
 		require.NoError(t, notes.Set(run.State(), []string{strings.Repeat(fmt.Sprint(i%10), 2500)}))
@@ -120,10 +119,10 @@ func TestSealed(t *testing.T) {
 	for name, keys := range map[string][]workspace.Key{
 		"none": nil, "another": {key("b")}, "another of its name": {{ID: "a", Secret: bytes.Repeat([]byte("x"), 32)}},
 	} {
-		m := open(t, db, workspace.Options{Keys: keys})
+		m := open(t, db, workspace.Options{Keys: keys, Run: nothing})
 		_, err := m.View(t.Context(), "ann")
 		require.Error(t, err, name)
-		_, _, err = m.Begin(t.Context(), "ann", text("9"))
+		_, err = m.Submit(t.Context(), "ann", text("9"))
 		require.Error(t, err, name)
 		_, err = m.Reset(t.Context(), "ann")
 		require.Error(t, err, name)
@@ -148,7 +147,8 @@ func TestSealed(t *testing.T) {
 func TestKeyRotation(t *testing.T) {
 	db := store.NewMemory()
 	fill(t, db, key("a"))
-	m := open(t, db, workspace.Options{Keys: []workspace.Key{key("b"), key("a")}})
+	keys := []workspace.Key{key("b"), key("a")}
+	m := open(t, db, workspace.Options{Keys: keys})
 	used := func() []string {
 		require.NoError(t, m.Compact(t.Context(), "ann"))
 		report, err := m.Verify(t.Context(), "ann")
@@ -156,13 +156,11 @@ func TestKeyRotation(t *testing.T) {
 		return report.Keys
 	}
 	require.Equal(t, []string{"a", "b"}, used(), "records of the run that is under way stay as they are")
-	run, _, err := m.Begin(t.Context(), "ann", whenBusy(workspace.BusyInterrupt, text("9")))
-	require.NoError(t, err)
-	next, err := run.Finish(t.Context())
-	require.NoError(t, err)
+	_, runs := hold(t, db, workspace.Options{Keys: keys})
+	runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, text("9"))).Finish(t)
+	next := runs.Next(t)
 	require.Equal(t, []string{"b"}, used())
-	_, err = next.Finish(t.Context())
-	require.NoError(t, err)
+	next.Finish(t)
 	require.NoError(t, m.Close())
 	v := view(t, open(t, db, workspace.Options{Keys: []workspace.Key{key("b")}}), "ann")
 	require.Len(t, notes.Or(v.State(), nil), 23)
@@ -196,19 +194,17 @@ func TestRolledBack(t *testing.T) {
 func TestRunsThatCannotBeLoadedAreTriedRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
-		m := open(t, db, workspace.Options{})
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		m, runs := hold(t, db, workspace.Options{})
+		run := runs.Begin(t, "ann", text("1"))
 		before := entries(t, db)
-		_, _, err = m.Begin(t.Context(), "ann", text("2"))
+		_, err := m.Submit(t.Context(), "ann", text("2"))
 		require.NoError(t, err)
 		for key := range entries(t, db) {
 			if _, ok := before[key]; !ok {
 				require.NoError(t, store.Delete(t.Context(), db, key, store.Always)) // the body of the message
 			}
 		}
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
 		require.NoError(t, m.Close())
 
 		var heads atomic.Int32
@@ -220,7 +216,7 @@ func TestRunsThatCannotBeLoadedAreTriedRarely(t *testing.T) {
 			}
 			return false, nil
 		})
-		m = open(t, counting, workspace.Options{Run: runNothing, TTL: 10 * time.Second})
+		m, runs = hold(t, counting, workspace.Options{Run: runNothing, TTL: 10 * time.Second})
 		_, err = m.Submit(t.Context(), "ann", text("3"))
 		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)

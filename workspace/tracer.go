@@ -38,7 +38,7 @@ type OpKind string
 // The kinds of operations. The parent of an operation is the one of the context
 // that Start gets, unless Operation.Root is set.
 const (
-	// OpHandle is a call of Handle, Submit or Begin.
+	// OpHandle is a call of Handle or Submit.
 	OpHandle OpKind = "handle"
 	// OpRun is an attempt to handle a message in this process. It begins when
 	// the Manager has taken the lease. It ends when the end of the run is
@@ -46,8 +46,8 @@ const (
 	// message has returned. Its parent is the OpHandle, or the call of Do, in
 	// which the run has begun. Otherwise it is a root with Links.
 	OpRun OpKind = "run"
-	// OpCommit is one write of Commit, Finish or Fail. Its parent is the OpRun,
-	// or an operation in it.
+	// OpCommit is one write of Commit, or of the end of a run. Its parent is the
+	// OpRun, or an operation in it.
 	OpCommit OpKind = "commit"
 	// OpTakeover is the attempt to take over a run that has no holder, or whose
 	// holder has not renewed its lease for too long. A Manager whose own lease has

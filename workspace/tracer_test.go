@@ -185,9 +185,8 @@ delete ann
 func TestObservationIsFree(t *testing.T) {
 	allocations := func(opts workspace.Options) float64 {
 		opts.Messages, opts.Results = 5, 5
-		m := open(t, store.NewMemory(), opts)
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		_, runs := hold(t, store.NewMemory(), opts)
+		run := runs.Begin(t, "ann", text("1"))
 		least := 1e9 // other goroutines allocate too
 		for range 5 {
 			least = min(least, testing.AllocsPerRun(100, func() {

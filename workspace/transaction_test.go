@@ -13,8 +13,8 @@ import (
 // Stores that are in no SQL database refuse transactions. (What transactions do
 // is tested in lab/processes.)
 func TestTransactionsNeedSQL(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{})
-	r := begin(t, m, text("1"))
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	r := runs.Begin(t, "ann", text("1"))
 	never := func(*sql.Tx) error {
 		t.Error("called without a transaction")
 		return nil

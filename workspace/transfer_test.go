@@ -19,17 +19,13 @@ import (
 
 // fillAll makes a workspace with everything that one can have, and returns its
 // run, which has committed a change.
-func fillAll(t *testing.T, m *workspace.Manager) *workspace.Run {
+func fillAll(t *testing.T, runs *heldRuns) *heldRun {
 	t.Helper()
 	large := workspace.Message{ID: "large", Content: state.UserText(strings.Repeat("large ", 400))}
 	for _, msg := range []workspace.Message{text("dead"), large} {
-		run, _, err := m.Begin(t.Context(), "ann", msg)
-		require.NoError(t, err)
-		_, err = run.Fail(t.Context(), errors.New("no"))
-		require.NoError(t, err)
+		runs.Begin(t, "ann", msg).Fail(t, errors.New("no"))
 	}
-	run, _, err := m.Begin(t.Context(), "ann", workspace.Message{ID: "1", ChatID: "c", Content: state.UserText("Hello")})
-	require.NoError(t, err)
+	run := runs.Begin(t, "ann", workspace.Message{ID: "1", ChatID: "c", Content: state.UserText("Hello")})
 	require.NoError(t, token.Set(run.State(), "secret token"))
 	require.NoError(t, notes.Set(run.State(), []string{"a", "b"}))
 	require.NoError(t, run.State().History().Append(state.InferenceResult{
@@ -37,13 +33,11 @@ func fillAll(t *testing.T, m *workspace.Manager) *workspace.Run {
 	}))
 	require.NoError(t, run.Memory().SetSecret("pin", "4711 4711"))
 	run.SetReply("Hi")
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, m.Store("ann").Set(t.Context(), "card", "\xff is not UTF-8"))
-	run, _, err = m.Begin(t.Context(), "ann", text("2"))
-	require.NoError(t, err)
+	run.Finish(t)
+	require.NoError(t, runs.Store("ann").Set(t.Context(), "card", "\xff is not UTF-8"))
+	run = runs.Begin(t, "ann", text("2"))
 	for _, id := range []string{"3", "4"} {
-		_, _, err = m.Begin(t.Context(), "ann", text(id))
+		_, err := runs.Submit(t.Context(), "ann", text(id))
 		require.NoError(t, err)
 	}
 	require.NoError(t, visits.Set(run.State(), 1))
@@ -52,8 +46,8 @@ func fillAll(t *testing.T, m *workspace.Manager) *workspace.Run {
 }
 
 func TestExport(t *testing.T) {
-	from := open(t, store.NewMemory(), workspace.Options{Keys: []workspace.Key{key("a")}})
-	fillAll(t, from)
+	from, runs := hold(t, store.NewMemory(), workspace.Options{Keys: []workspace.Key{key("a")}})
+	fillAll(t, runs)
 	data, err := from.Export(t.Context(), "ann")
 	require.NoError(t, err)
 	require.True(t, json.Valid(data))
@@ -95,9 +89,9 @@ func TestExport(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, workspace.Kind("import"), record.Kind)
 	}
-	_, out, err := to.Begin(t.Context(), "bob", text("1"))
+	out, err := to.Await(t.Context(), "bob", "1")
 	require.NoError(t, err)
-	require.Equal(t, workspace.StatusDone, out.First)
+	require.Equal(t, workspace.StatusDone, out.Status)
 	require.Equal(t, "Hi", out.Reply)
 
 	before := entries(t, db)
@@ -109,8 +103,8 @@ func TestExport(t *testing.T) {
 // counted.
 func TestImportIsHandled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		from := open(t, store.NewMemory(), workspace.Options{})
-		fillAll(t, from)
+		from, runs := hold(t, store.NewMemory(), workspace.Options{})
+		fillAll(t, runs)
 		data, err := from.Export(t.Context(), "ann")
 		require.NoError(t, err)
 		w := newWorker()
@@ -133,15 +127,15 @@ func TestImportIsHandled(t *testing.T) {
 // the same in another store, with what the threads share.
 func TestUserMovesWithThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		from := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
+		from, runs := hold(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
 		for i, thread := range []string{"1", "2", ""} {
-			run := beginIn(t, from, workspace.Thread("ann", thread), fmt.Sprint(i))
+			run := runs.Begin(t, workspace.Thread("ann", thread), hello(fmt.Sprint(i)))
 			require.NoError(t, sharedCount.Set(run.State(), 2))
 			require.NoError(t, ownNote.Set(run.State(), run.UserID()))
 			require.NoError(t, run.Memory().Set("from", "ann"))
-			finish(t, run)
+			run.Finish(t)
 		}
-		beginIn(t, from, "ann/2", "waits") // a run under way is exported as a message that waits
+		runs.Begin(t, "ann/2", hello("waits")) // a run under way is exported as a message that waits
 
 		var seen []int
 		to := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Run: func(_ context.Context, run *workspace.Run) error {
@@ -170,12 +164,12 @@ func TestUserMovesWithThreads(t *testing.T) {
 
 func TestExportInvalid(t *testing.T) {
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{})
+	m, runs := hold(t, db, workspace.Options{})
 	_, err := m.Export(t.Context(), "nobody")
 	require.ErrorIs(t, err, workspace.ErrNotFound)
 	_, err = m.Export(t.Context(), "")
 	require.ErrorIs(t, err, workspace.ErrInvalid)
-	fillAll(t, m)
+	fillAll(t, runs)
 	data, err := m.Export(t.Context(), "ann")
 	require.NoError(t, err)
 	edit := func(old, new string) string {

@@ -27,8 +27,11 @@ func onStore(t *testing.T, test func(t *testing.T, db store.Store, ttl time.Dura
 // plain is a store that reports no changes.
 type plain = fakestore.Bare
 
-// whichRun notes the calls of Options.Run.
-type whichRun = workspacetest.WhichRun
+type (
+	whichRun = workspacetest.WhichRun
+	heldRuns = workspacetest.Runs
+	heldRun  = workspacetest.Held
+)
 
 var (
 	notes   = workspacetest.Notes
@@ -42,6 +45,7 @@ var (
 	nothing      = workspacetest.Nothing
 	visit        = workspacetest.Visit
 	open         = workspacetest.Open
+	hold         = workspacetest.Hold
 	view         = workspacetest.View
 	conversation = workspacetest.Conversation
 	users        = workspacetest.Users
@@ -63,8 +67,6 @@ var (
 	answers   = workspacetest.Answers
 	dialog    = workspacetest.Dialog
 	ids       = workspacetest.IDs
-	begin     = workspacetest.Begin
 	ask       = workspacetest.Ask
-	finish    = workspacetest.Finish
 	suspended = workspacetest.Suspended
 )

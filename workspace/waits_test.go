@@ -83,10 +83,6 @@ var callers = []struct {
 		_, err := m.Submit(context.Background(), "ann", text("new"))
 		return err
 	}},
-	{name: "Begin", call: func(m *workspace.Manager, _ store.Store) error {
-		_, _, err := m.Begin(context.Background(), "ann", text("new"))
-		return err
-	}},
 	{name: "Do", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
 		return m.Do(context.Background(), "ann", nothing)
 	}},
@@ -174,10 +170,9 @@ func comeBack(
 		memory := store.NewMemory()
 		db := newBroken(memory)
 		m := open(t, db, workspace.Options{Run: visit})
-		other := open(t, memory, workspace.Options{Run: nothing})
-		run, _, err := other.Begin(t.Context(), "ann", text("held"))
-		require.NoError(t, err)
-		_, _, err = other.Begin(t.Context(), "ann", text("queued"))
+		other, runs := hold(t, memory, workspace.Options{})
+		runs.Begin(t, "ann", text("held"))
+		_, err := other.Submit(t.Context(), "ann", text("queued"))
 		require.NoError(t, err)
 
 		result := make(chan error, 1)
@@ -201,14 +196,11 @@ func comeBack(
 
 		_, err = m.Handle(t.Context(), "bob", text("1"))
 		require.NoError(t, err)
-		for run != nil {
-			run, _ = run.Finish(t.Context()) // unless it was ended
-		}
+		require.NoError(t, other.Close())
 		out, err := m.Handle(t.Context(), "ann", text("last"))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDone, out.Status)
 		require.NoError(t, m.Close())
-		require.NoError(t, other.Close())
 	})
 }
 
@@ -222,10 +214,6 @@ func TestMessagesInDoubtSayWhy(t *testing.T) {
 		},
 		"Submit": func(m *workspace.Manager) error {
 			_, err := m.Submit(context.Background(), "ann", text("1"))
-			return err
-		},
-		"Begin": func(m *workspace.Manager) error {
-			_, _, err := m.Begin(context.Background(), "ann", text("1"))
 			return err
 		},
 	} {
@@ -270,10 +258,11 @@ func TestMessagesInDoubtSayWhy(t *testing.T) {
 func TestWaitsAreCountedFromTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := newBroken(store.NewMemory())
-		m := open(t, db, workspace.Options{})
+		m := open(t, db, workspace.Options{Run: nothing})
+		synctest.Wait() // it has looked for runs
 		fault := func(context.Context) error { return errAway }
 		db.fault.Store(&fault)
-		go func() { _, _, _ = m.Begin(context.Background(), "ann", text("1")) }()
+		go func() { _, _ = m.Submit(context.Background(), "ann", text("1")) }()
 		synctest.Wait()
 		require.EqualValues(t, 1, m.Stats().StoreErrors)
 		require.NoError(t, m.Close())

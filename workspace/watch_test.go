@@ -147,12 +147,11 @@ func TestWatchOfARunThatIsHeldElsewhere(t *testing.T) {
 // Summaries come at most four times a second, and the last one is true.
 func TestWatchLimitsSummaries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := open(t, store.NewMemory(), workspace.Options{TTL: time.Hour})
-		_, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		m, runs := hold(t, store.NewMemory(), workspace.Options{TTL: time.Hour})
+		runs.Begin(t, "ann", text("1"))
 		lines := watching(t.Context(), t, m, "ann")
 		for i := range 30 {
-			_, _, err := m.Begin(t.Context(), "ann", text(fmt.Sprint("w", i)))
+			_, err := m.Submit(t.Context(), "ann", text(fmt.Sprint("w", i)))
 			require.NoError(t, err)
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -209,15 +208,13 @@ func TestWatchBySlowReader(t *testing.T) {
 // Watch begins in the middle of a run, and ends with the Manager.
 func TestWatchFromTheMiddleOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := open(t, store.NewMemory(), workspace.Options{})
-		run, _, err := m.Begin(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
+		m, runs := hold(t, store.NewMemory(), workspace.Options{})
+		run := runs.Begin(t, "ann", text("1"))
 		require.NoError(t, notes.Set(run.State(), []string{"before"}))
 		lines := watching(t.Context(), t, m, "ann")
 		require.NoError(t, notes.Set(run.State(), []string{"after"}))
 		synctest.Wait()
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err)
+		run.Finish(t)
 		require.Equal(t, []string{
 			"summary runs 1, 0 wait, 0 dead", `change 1: notes ["after"]`, "ended 1: done ",
 		}, lines())
@@ -301,14 +298,13 @@ func TestEventJSON(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{})
+	m, runs := hold(t, db, workspace.Options{})
 	s, err := m.Summary(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Equal(t, workspace.Summary{UserID: "ann"}, s)
 
-	run, _, err := m.Begin(t.Context(), "ann", text("1"))
-	require.NoError(t, err)
-	_, _, err = m.Begin(t.Context(), "ann", text("2"))
+	run := runs.Begin(t, "ann", text("1"))
+	_, err = m.Submit(t.Context(), "ann", text("2"))
 	require.NoError(t, err)
 	s, err = m.Summary(t.Context(), "ann")
 	require.NoError(t, err)
@@ -318,10 +314,8 @@ func TestSummary(t *testing.T) {
 	require.EqualValues(t, 2, s.Seq)
 	require.WithinDuration(t, time.Now(), s.LastActive, time.Minute)
 
-	next, err := run.Fail(t.Context(), errors.New("no good"))
-	require.NoError(t, err)
-	_, err = next.Finish(t.Context())
-	require.NoError(t, err)
+	run.Fail(t, errors.New("no good"))
+	runs.Next(t).Finish(t)
 	s, err = m.Summary(t.Context(), "ann")
 	require.NoError(t, err)
 	require.Nil(t, s.Run)

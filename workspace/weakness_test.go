@@ -49,9 +49,8 @@ func TestRunsOfUnknownOutcomeAreTaken(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, "ann1 ", handled)
 
-		other := open(t, store.NewMemory(), workspace.Options{})
-		_, _, err = other.Begin(t.Context(), "bob", text("2"))
-		require.NoError(t, err)
+		other, runs := hold(t, store.NewMemory(), workspace.Options{})
+		runs.Begin(t, "bob", text("2"))
 		data, err := other.Export(t.Context(), "bob")
 		require.NoError(t, err)
 		ctx, cancel = context.WithCancel(t.Context())
@@ -65,47 +64,21 @@ func TestRunsOfUnknownOutcomeAreTaken(t *testing.T) {
 	})
 }
 
-// Begin does not wait for the function that calls it.
-func TestBeginWithinARunDoesNotEndIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var m *workspace.Manager
-		m = open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
-			began := time.Now()
-			for _, busy := range []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback} {
-				_, _, err := m.Begin(ctx, "ann", whenBusy(busy, text("2")))
-				require.ErrorIs(t, err, workspace.ErrBusy)
-			}
-			_, out, err := m.Begin(ctx, "ann", whenBusy(workspace.BusyReject, text("3")))
-			require.NoError(t, err)
-			require.Equal(t, workspace.StatusRejected, out.Status)
-			require.Equal(t, began, time.Now())
-			return nil
-		}})
-		_, err := m.Handle(t.Context(), "ann", text("1"))
-		require.NoError(t, err)
-		require.NoError(t, m.Close())
-	})
-}
-
 // An operator sees when a message was given up or dropped.
 func TestEndedMessagesHaveTimes(t *testing.T) {
 	for _, wrap := range []func() store.Store{func() store.Store { return store.NewMemory() }, func() store.Store { return plain{Store: store.NewMemory()} }} {
-		m := open(t, wrap(), workspace.Options{DeadLetters: 1})
-		_, _, err := m.Begin(t.Context(), "ann", text("running"))
-		require.NoError(t, err)
+		m, runs := hold(t, wrap(), workspace.Options{DeadLetters: 1})
+		runs.Begin(t, "ann", text("running"))
 		for _, id := range []string{"discarded", "reset"} {
-			_, out, err := m.Begin(t.Context(), "ann", text(id))
+			out, err := m.Submit(t.Context(), "ann", text(id))
 			require.NoError(t, err)
 			require.Equal(t, workspace.StatusQueued, out.Status)
 		}
 		require.NoError(t, m.Discard(t.Context(), "ann", "discarded"))
-		_, err = m.Reset(t.Context(), "ann")
+		_, err := m.Reset(t.Context(), "ann")
 		require.NoError(t, err)
-		for i := range 2 {
-			run, _, err := m.Begin(t.Context(), "ann", text([]string{"dropped", "dead"}[i]))
-			require.NoError(t, err)
-			_, err = run.Fail(t.Context(), errors.New("broken"))
-			require.NoError(t, err)
+		for _, id := range []string{"dropped", "dead"} {
+			runs.Begin(t, "ann", text(id)).Fail(t, errors.New("broken"))
 		}
 		ended := view(t, m, "ann").Ended
 		require.Len(t, ended, 4)

@@ -143,11 +143,17 @@ func TestSuspendedCallOfWorkspace(t *testing.T) {
 func TestLostRunMakesNoCall(t *testing.T) {
 	ctx := t.Context()
 	b := newBench(t, ai.NewModelMessage(request("write", "c1", `{"name":"a"}`)))
-	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{Schema: team})
+	runs := make(chan *workspace.Run)
+	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{Schema: team, Run: func(ctx context.Context, run *workspace.Run) error {
+		runs <- run
+		<-ctx.Done()
+		return ctx.Err()
+	}})
 	must(err)
 	defer m.Close()
-	run, _, err := m.Begin(ctx, "ann", workspace.Message{ID: "1", Content: state.UserText("Go.")})
+	_, err = m.Submit(ctx, "ann", workspace.Message{ID: "1", Content: state.UserText("Go.")})
 	must(err)
+	run := <-runs
 	must(m.Cancel(ctx, "ann", run.ID(), "enough"))
 	b.st, b.ctx = run.State().As("clerk"), workspace.NewContext(ctx, run)
 	if _, err := b.try(nil, ai.WithPrompt("Go.")); !errors.Is(err, workspace.ErrFenced) {

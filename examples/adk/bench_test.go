@@ -58,10 +58,9 @@ func playKit(tb testing.TB, ctx context.Context, n int, window *transcript.Windo
 func playRun(b *testing.B, n int, db store.Store) {
 	m, err := workspace.Open(b.Context(), db, &workspace.Options{Schema: noteSchema})
 	must(b, err)
-	run, _, err := m.Begin(b.Context(), Name("desk", "ann", "s"), workspace.Message{ID: "1", Content: state.UserText("hello")})
-	must(b, err)
-	playKit(b, run.Context(), n, nil, Service(m))
-	_, err = run.Finish(b.Context())
-	must(b, err)
+	must(b, m.Do(b.Context(), Name("desk", "ann", "s"), func(ctx context.Context, _ *workspace.Run) error {
+		playKit(b, ctx, n, nil, Service(m))
+		return nil
+	}))
 	must(b, m.Close())
 }

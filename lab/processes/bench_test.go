@@ -4,6 +4,7 @@ package processes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -132,24 +133,28 @@ func handleAgainstSyncs(b *testing.B) {
 // of the same size with a sync, in turns.
 func runAgainstSyncs(b *testing.B) {
 	const commits = 200
-	m, c, a := onSQLite(b, nil)
+	var written []int64 // by each commit of a run
+	var c *counter
+	m, c, a := onSQLite(b, func(ctx context.Context, run *workspace.Run) error {
+		for i := range commits {
+			before := c.bytes.Load()
+			if err := errors.Join(step(run.State(), i), run.Commit(ctx)); err != nil {
+				return err
+			}
+			written = append(written, c.bytes.Load()-before)
+		}
+		return nil
+	})
 	var runs, syncs time.Duration
 	for n := 0; b.Loop(); n++ {
 		began := time.Now()
-		run, _, err := m.Begin(b.Context(), fmt.Sprint("user ", n), workspace.Message{Content: state.UserText("Write a book, please.")})
+		_, err := m.Handle(b.Context(), fmt.Sprint("user ", n), workspace.Message{Content: state.UserText("Write a book, please.")})
 		require.NoError(b, err)
 		runs += time.Since(began)
-		for i := range commits {
-			before, began := c.bytes.Load(), time.Now()
-			require.NoError(b, step(run.State(), i))
-			require.NoError(b, run.Commit(b.Context()))
-			runs += time.Since(began)
-			syncs += a.append(b, 1, c.bytes.Load()-before)
+		for _, bytes := range written {
+			syncs += a.append(b, 1, bytes)
 		}
-		began = time.Now()
-		_, err = run.Finish(b.Context())
-		require.NoError(b, err)
-		runs += time.Since(began)
+		written = written[:0]
 	}
 	n := time.Duration(b.N)
 	report(b, "run", runs/n, "syncs", syncs/n)

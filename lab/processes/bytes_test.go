@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -25,22 +26,19 @@ func TestBytes(t *testing.T) {
 		commits = 500
 	}
 	c := &counter{Store: store.NewMemory()}
-	m, err := workspace.Open(t.Context(), c, &workspace.Options{TTL: time.Hour}) // no renewal of the lease in between
-	require.NoError(t, err)
-	defer func() { require.NoError(t, m.Close()) }()
-	begin := func() *workspace.Run {
-		run, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Write a book, please.")})
-		require.NoError(t, err)
-		return run
-	}
+	m, held := workspacetest.Hold(t, c, workspace.Options{
+		Schema: state.MustSchema(state.AllowUndeclared), TTL: time.Hour, // no renewal of the lease in between
+	})
+	message := workspace.Message{Content: state.UserText("Write a book, please.")}
 	const runs, waiting = 40, 20
 	for range runs { // for the head to know many messages
-		_, err := begin().Finish(t.Context())
-		require.NoError(t, err)
+		held.Begin(t, "ann", message).Finish(t)
 	}
-	run := begin()
+	run := held.Begin(t, "ann", message)
 	for range waiting {
-		require.Nil(t, begin())
+		out, err := m.Submit(t.Context(), "ann", message)
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusQueued, out.Status)
 	}
 	written := make([]int64, commits)
 	for i := range written {
@@ -69,8 +67,7 @@ func TestBytes(t *testing.T) {
 	require.LessOrEqual(t, all, record+6<<10)
 	// A list of records grows by up to three names per power of four.
 	require.LessOrEqual(t, len(head.Value), 1536)
-	_, err = run.Finish(t.Context())
-	require.NoError(t, err)
+	run.Finish(t)
 }
 
 // counter is a store that counts the bytes of the values that are put.

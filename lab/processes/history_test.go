@@ -38,7 +38,7 @@ func TestHistory(t *testing.T) {
 const checkTime = 30 * time.Second
 
 // operating tests that concurrent operations of four processes are linearizable:
-// begin, commit and end of runs, views and updates. Processes are killed in between.
+// messages, commits and ends of runs, views and updates. Processes are killed in between.
 // A history that takes too long to check says nothing, so that another one is made.
 func operating(t *testing.T, fresh func() string) {
 	var err error
@@ -106,19 +106,8 @@ type handle struct {
 	run     string
 	message string
 	attempt int
-	begun   begun
-
-	abandoned bool
+	called  bool // its call of Handle can be abandoned
 }
-
-// begun says how the holder of a run got it.
-type begun int
-
-const (
-	byBegin   begun = iota // so that it can be abandoned
-	byEnd                  // of the run before
-	byManager              // which calls Options.Run
-)
 
 // input is an operation, and output its outcome.
 type input struct {
@@ -126,7 +115,6 @@ type input struct {
 	lease   string // of the run
 	run     string
 	attempt int
-	begun   begun
 }
 
 type output struct {
@@ -168,9 +156,9 @@ func (r *race) hear(p *process, a reply) {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pool(p, handle{number: a.Handle, user: a.User, run: a.Run, message: a.Message, attempt: a.Attempt, begun: byManager})
+	r.pool(p, handle{number: a.Handle, user: a.User, run: a.Run, message: a.Message, attempt: a.Attempt})
 	r.history = append(r.history, porcupine.Operation{
-		ClientId: 100, Input: input{request{Op: "hold", User: a.User, Message: a.Message}, leaseOf(p, a.Handle), a.Run, a.Attempt, byManager},
+		ClientId: 100, Input: input{request{Op: "hold", User: a.User, Message: a.Message}, leaseOf(p, a.Handle), a.Run, a.Attempt},
 		Output: output{reply: a}, Return: now,
 	})
 }
@@ -236,17 +224,17 @@ func (c *client) choose(p *process) input {
 	if pool := c.pools[p]; len(pool) > 0 && c.random.IntN(2) == 0 {
 		h := &pool[max(c.random.IntN(len(pool)), c.random.IntN(len(pool)))]
 		q.User, q.Message, q.Handle = h.user, h.message, h.number
-		q.lease, q.run, q.attempt, q.begun = leaseOf(p, h.number), h.run, h.attempt, h.begun
+		q.lease, q.run, q.attempt = leaseOf(p, h.number), h.run, h.attempt
 		if q.Op = c.oneOf("commit", 6, "finish", 3, "fail", 1, "abandon", 2); q.Op == "abandon" {
-			if h.begun != byBegin || h.abandoned {
+			if !h.called {
 				q.Op = "commit"
 			}
-			h.abandoned = true
+			h.called = false
 		}
 		return q
 	}
-	switch q.Op = c.oneOf("begin", 6, "view", 3, "update", 1); q.Op {
-	case "begin":
+	switch q.Op = c.oneOf("send", 6, "view", 3, "update", 1); q.Op {
+	case "send":
 		c.last++
 		message := c.last
 		if c.random.IntN(6) == 0 {
@@ -275,13 +263,11 @@ func (c *client) oneOf(weights ...any) string {
 func (c *client) note(p *process, q input, call int64, a reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if a.Status == workspace.StatusStarted {
+		c.calls[a.Run] = call
+	}
 	if a.Handle != 0 {
-		h := handle{number: a.Handle, user: q.User, run: a.Run, message: q.Message}
-		if q.Op != "begin" {
-			h.message, h.begun = a.Message, byEnd
-		}
-		c.calls[h.run] = call
-		c.pool(p, h)
+		c.pool(p, handle{number: a.Handle, user: q.User, run: a.Run, message: q.Message, called: true})
 	}
 	end := c.now()
 	switch {
@@ -414,8 +400,8 @@ var model = porcupine.Model{
 func afterwards(l lock, q input, a output) (bool, any) {
 	mine := l.lease != "" && l.lease == q.lease
 	switch q.Op {
-	case "begin":
-		return beginning(l, q, a)
+	case "send":
+		return sending(l, q, a)
 	case "view":
 		return a.Snapshot == l.String(), l
 	case "update":
@@ -442,11 +428,7 @@ func afterwards(l lock, q input, a output) (bool, any) {
 	case q.Op == "fail":
 		l = l.forget(q.Message)
 	}
-	l = l.next()
-	if a.lease == "" { // the Manager holds the next run
-		return a.Fate == unknown || q.begun == byManager || l.message == "", l
-	}
-	return a.Message == l.message, l.hold(a.lease)
+	return true, l.next()
 }
 
 // holding is what happens when a Manager has a run for Options.Run: its own one that
@@ -462,7 +444,7 @@ func holding(l lock, q input, a output) (bool, any) {
 	return a.Fate == unknown || a.Steps == l.steps, l.hold(q.lease)
 }
 
-func beginning(l lock, q input, a output) (bool, any) {
+func sending(l lock, q input, a output) (bool, any) {
 	length := len(strings.Fields(l.queue))
 	var want workspace.Status
 	fate, then := made, l

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/worker"
@@ -26,11 +27,19 @@ type operator struct {
 
 // held is a run that a worker holds, or has held.
 type held struct {
-	mu      sync.Mutex // a change and its commit are one step
-	run     *workspace.Run
-	abandon context.CancelFunc // of a run of Begin, or nil
-	result  chan error         // of a run of Options.Run, or nil: what its function returns
+	mu     sync.Mutex // a change and its commit are one step
+	run    *workspace.Run
+	call   *call      // that has begun it, or nil
+	result chan error // what its function returns
 }
+
+// call is a call of Handle, which the worker may abandon.
+type call struct {
+	abandon context.CancelFunc
+	begun   chan reply
+}
+
+type callKey struct{}
 
 // operate is the job of an operator. Its fields are not shared: the model of the
 // histories takes a run for held as soon as its head is written, and the user part
@@ -42,7 +51,7 @@ func operate(t task) error {
 	}
 	o := &operator{handles: map[int]*held{}}
 	o.m, err = workspace.Open(context.Background(), db, &workspace.Options{
-		Schema: state.MustSchema(log), Queue: queueMax, TTL: t.TTL, Attempts: 1 << 20, Run: o.taken,
+		Schema: state.MustSchema(log), Queue: queueMax, TTL: t.TTL, Attempts: 1 << 20, Run: o.hold,
 	})
 	if err != nil {
 		return err
@@ -50,10 +59,16 @@ func operate(t task) error {
 	return worker.Serve(o.do)
 }
 
-// taken keeps a run that was taken over, or has waited, for later operations.
-func (o *operator) taken(ctx context.Context, r *workspace.Run) error {
+// hold keeps a run for later operations, and tells of it: in the reply if a call of
+// Handle has begun it, and else as an event.
+func (o *operator) hold(ctx context.Context, r *workspace.Run) error {
 	h := &held{run: r, result: make(chan error, 1)}
-	say(reply{Event: began, User: r.UserID(), Run: r.ID(), Message: r.Message().ID, Attempt: r.Attempt(), Steps: r.Step(), Handle: o.keep(h)})
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		h.call = c
+		c.begun <- reply{Status: workspace.StatusStarted, Run: r.ID(), Handle: o.keep(h)}
+	} else {
+		say(reply{Event: began, User: r.UserID(), Run: r.ID(), Message: r.Message().ID, Attempt: r.Attempt(), Steps: r.Step(), Handle: o.keep(h)})
+	}
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -70,23 +85,24 @@ func (o *operator) keep(h *held) int {
 	return n
 }
 
-// end ends a run and returns the next, if the caller holds it.
-func (h *held) end(ctx context.Context, failure error) (*workspace.Run, error) {
-	switch {
-	case h.result != nil && h.run.Context().Err() != nil:
-		return nil, h.run.Commit(ctx) // tells why it has ended
-	case h.result != nil:
+// end lets the function of a run return, unless its context has ended, and waits
+// until the run has ended.
+func (h *held) end(ctx context.Context, failure error) error {
+	returns := h.run.Context().Err() == nil
+	if returns {
 		h.result <- failure
-		<-h.run.Context().Done()
-		err := h.run.Commit(ctx)
-		if errors.Is(err, workspace.ErrRunEnded) {
-			err = nil
-		}
-		return nil, err
-	case failure != nil:
-		return h.run.Fail(ctx, failure)
 	}
-	return h.run.Finish(ctx)
+	<-h.run.Context().Done()
+	for {
+		switch err := h.run.Commit(ctx); { // tells why it has ended
+		case err == nil: // it has been abandoned, and is being given back
+			time.Sleep(time.Millisecond)
+		case returns && errors.Is(err, workspace.ErrRunEnded):
+			return nil
+		default:
+			return err
+		}
+	}
 }
 
 func (o *operator) do(q request) reply {
@@ -101,8 +117,8 @@ func (o *operator) do(q request) reply {
 	var err error
 	ctx := context.Background()
 	switch q.Op {
-	case "begin":
-		r, err = o.begin(q)
+	case "send":
+		r, err = o.send(q)
 	case "commit":
 		if err = log.Set(h.run.State(), []string{q.Message}); err == nil {
 			err = h.run.Commit(ctx)
@@ -113,12 +129,9 @@ func (o *operator) do(q request) reply {
 		if q.Op == "fail" {
 			failure = errors.New("as it was told")
 		}
-		var next *workspace.Run
-		if next, err = h.end(ctx, failure); next != nil {
-			r.Run, r.Message, r.Handle = next.ID(), next.Message().ID, o.keep(&held{run: next})
-		}
+		err = h.end(ctx, failure)
 	case "abandon":
-		h.abandon()
+		h.call.abandon()
 	case "update":
 		err = o.m.Update(ctx, q.User, func(w *workspace.Workspace) error { return log.Set(w.State(), []string{"update"}) })
 	case "view":
@@ -137,16 +150,31 @@ func (o *operator) do(q request) reply {
 	return r
 }
 
-func (o *operator) begin(q request) (reply, error) {
-	ctx, abandon := context.WithCancel(context.Background())
-	run, out, err := o.m.Begin(ctx, q.User, workspace.Message{ID: q.Message, Content: state.UserText("Go on."), Busy: q.Busy})
-	r := reply{Status: out.Status}
-	if run == nil {
-		abandon()
-		return r, err
+// send sends a message. One that cannot wait is sent with Handle, so that its run
+// can be abandoned.
+func (o *operator) send(q request) (reply, error) {
+	msg := workspace.Message{ID: q.Message, Content: state.UserText("Go on."), Busy: q.Busy}
+	if q.Busy == workspace.BusyEnqueue {
+		out, err := o.m.Submit(context.Background(), q.User, msg)
+		return reply{Status: out.Status, Run: out.RunID}, err
 	}
-	r.Run, r.Handle = run.ID(), o.keep(&held{run: run, abandon: abandon})
-	return r, err
+	type result struct {
+		out workspace.Outcome
+		err error
+	}
+	ctx, abandon := context.WithCancel(context.Background())
+	c, ended := &call{abandon, make(chan reply, 1)}, make(chan result, 1)
+	go func() {
+		out, err := o.m.Handle(context.WithValue(ctx, callKey{}, c), q.User, msg)
+		ended <- result{out, err}
+	}()
+	select {
+	case r := <-c.begun:
+		return r, nil
+	case r := <-ended:
+		abandon()
+		return reply{Status: r.out.Status}, r.err
+	}
 }
 
 // snapshot returns the run and the queue of a view.

@@ -61,11 +61,8 @@ func (a *agent) keep(ctx context.Context, r *workspace.Run) error {
 			if said.Fate == unknown && errors.Is(err, workspace.ErrFenced) { // it was stopped in the middle
 				said.Fate = silent
 			}
-			if _, err := r.Finish(context.WithoutCancel(ctx)); err == nil {
-				said.Fate, said.Problem = failed, "after a commit that failed, Finish did not"
-			}
 			say(said)
-			return err
+			return nil // to no avail: the run cannot be finished either
 		}
 		say(reply{Event: committed, User: r.UserID(), Message: r.Message().ID, Attempt: r.Attempt(), Token: token})
 		if a.enough.Load() {

@@ -107,14 +107,12 @@ func (s shop) count(t *testing.T) (n int) {
 func TestCommitTx(t *testing.T) {
 	onShops(t, func(t *testing.T, s shop) {
 		errOwn := errors.New("out of stock")
-		m, err := workspace.Open(t.Context(), s.Store, &workspace.Options{Schema: boughtSchema})
-		require.NoError(t, err)
+		m, runs := workspacetest.Hold(t, s.Store, workspace.Options{Schema: boughtSchema})
 		defer func() { require.NoError(t, m.Close()) }()
-		r, _, err := m.Begin(t.Context(), "ann", workspace.Message{ID: "1", Content: state.UserText("Buy it.")})
-		require.NoError(t, err)
+		r := runs.Begin(t, "ann", workspace.Message{ID: "1", Content: state.UserText("Buy it.")})
 
 		require.NoError(t, bought.Set(r.State(), 1))
-		err = r.CommitTx(t.Context(), func(tx *sql.Tx) error {
+		err := r.CommitTx(t.Context(), func(tx *sql.Tx) error {
 			return errors.Join(s.insert(t.Context(), tx, "refused", 1), errOwn)
 		})
 		require.ErrorIs(t, err, errOwn)
@@ -270,11 +268,9 @@ func TestCommitTxCut(t *testing.T) {
 				_, err := s.db.ExecContext(context.Background(), "drop table "+s.orders)
 				require.NoError(t, err)
 			}()
-			m, err := workspace.Open(t.Context(), s.Store, &workspace.Options{Schema: boughtSchema, TTL: time.Minute})
-			require.NoError(t, err)
+			m, runs := workspacetest.Hold(t, s.Store, workspace.Options{Schema: boughtSchema, TTL: time.Minute})
 			defer func() { require.NoError(t, m.Close()) }()
-			r, _, err := m.Begin(t.Context(), "ann", workspace.Message{Content: state.UserText("Buy it.")})
-			require.NoError(t, err)
+			r := runs.Begin(t, "ann", workspace.Message{Content: state.UserText("Buy it.")})
 
 			random := rand.New(rand.NewPCG(effort.LogSeed(t), 0))
 			failed, calls := 0, 0

@@ -188,12 +188,18 @@ func (e engine) scenario(t *testing.T, sealed bool) {
 	}
 
 	// Another process begins to answer Bob and dies, and a third one takes over.
-	first, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: schema, Keys: keys})
+	committed := make(chan error, 1)
+	first, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: schema, Keys: keys, Run: func(ctx context.Context, run *workspace.Run) error {
+		if run.Message().ID == "m2" { // and not what fill has left
+			committed <- errors.Join(order.Set(run.State().As("desk"), "#W2"), run.Commit(ctx))
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}})
 	require.NoError(t, err)
-	run, _, err := first.Begin(t.Context(), "Bob, the builder", workspace.Message{ID: "m2", Content: state.UserText("Is it there?")})
+	_, err = first.Submit(t.Context(), "Bob, the builder", workspace.Message{ID: "m2", Content: state.UserText("Is it there?")})
 	require.NoError(t, err)
-	require.NoError(t, order.Set(run.State().As("desk"), "#W2"))
-	require.NoError(t, run.Commit(t.Context()))
+	require.NoError(t, <-committed)
 	bob := "/workspace/state?user=Bob%2C+the+builder"
 	_, body = p.get(bob)
 	require.Contains(t, body, "running")

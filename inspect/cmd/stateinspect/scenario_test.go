@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,7 +30,11 @@ var errRefused = errors.New("the bank has refused 4242-4242-4242")
 // conversation that becomes a secret later. One of her messages is a dead letter,
 // one was being handled when its process ended, and one waits.
 func fill(ctx context.Context, db store.Store, keys []workspace.Key) error {
-	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Keys: keys, Run: func(_ context.Context, run *workspace.Run) error {
+	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Keys: keys, Run: func(ctx context.Context, run *workspace.Run) error {
+		if strings.HasPrefix(run.Message().ID, "m2") {
+			<-ctx.Done()
+			return ctx.Err()
+		}
 		if run.Message().ID == "refund" {
 			return errRefused
 		}
@@ -56,7 +61,7 @@ func fill(ctx context.Context, db store.Store, keys []workspace.Key) error {
 	if !errors.Is(refused, errRefused) {
 		err = errors.Join(err, errors.New("the run has not failed"), refused)
 	}
-	_, _, busy := m.Begin(ctx, "ann", send("m2 4242-4242-4242", "Is 4242-4242-4242 still my card?"))
+	_, busy := m.Submit(ctx, "ann", send("m2 4242-4242-4242", "Is 4242-4242-4242 still my card?"))
 	_, waits := m.Submit(ctx, "ann", send("m3", "Well? \u009b2J \u202etxt.exe"))
 	_, other := m.Handle(ctx, "Bob, the builder", send("m1", "Hello!"))
 	return errors.Join(err, busy, waits, other, m.Close())

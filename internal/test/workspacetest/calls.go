@@ -69,14 +69,8 @@ func (p CallingProcess) call(ctx context.Context, n int, user string, msg worksp
 	switch n % 8 {
 	case 0, 1:
 		_, _ = p.Submit(ctx, user, msg)
-	case 2, 3:
+	case 2, 3, 4:
 		_, _ = p.Handle(ctx, user, msg)
-	case 4:
-		run, _, err := p.Begin(ctx, user, msg)
-		for run != nil && err == nil {
-			_ = run.Commit(ctx)
-			run, err = run.Finish(ctx)
-		}
 	case 5:
 		_ = p.Do(ctx, user, func(context.Context, *workspace.Run) error { return nil })
 	case 6:

@@ -20,15 +20,14 @@ func (s *suite) SendersToOneUser(t *testing.T) {
 	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 		const senders = 64
 		counted := fakestore.Count(fakestore.Bare{Store: db})
-		m := Open(t, counted, workspace.Options{Queue: senders, TTL: time.Hour})
-		_, _, err := m.Begin(t.Context(), "ann", Text("first"))
-		require.NoError(t, err)
+		m, runs := Hold(t, counted, workspace.Options{Queue: senders, TTL: time.Hour})
+		runs.Begin(t, "ann", Text("first"))
 		var mu sync.Mutex
 		var served []string
 		var wg sync.WaitGroup
 		for i := range senders {
 			wg.Go(func() {
-				_, out, err := m.Begin(t.Context(), "ann", Text(fmt.Sprint("m", i)))
+				out, err := m.Submit(t.Context(), "ann", Text(fmt.Sprint("m", i)))
 				require.NoError(t, err)
 				require.Equal(t, workspace.StatusQueued, out.Status)
 				mu.Lock()

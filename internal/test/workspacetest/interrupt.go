@@ -21,29 +21,29 @@ func (s *suite) InterruptElsewhere(t *testing.T) {
 		"watched":     {func(db store.Store) store.Store { return db }, 0},
 		"not watched": {func(db store.Store) store.Store { quiet, _ := AsProcess(db); return quiet }, 1.0 / 3},
 	} {
-		for what, end := range map[string]func(t testing.TB, m *workspace.Manager, run *workspace.Run){
-			"interrupt": func(t testing.TB, m *workspace.Manager, _ *workspace.Run) {
-				_, _, err := m.Begin(t.Context(), "ann", WhenBusy(workspace.BusyInterrupt, Text("2")))
+		for what, end := range map[string]func(t testing.TB, m *workspace.Manager, run *Held){
+			"interrupt": func(t testing.TB, m *workspace.Manager, _ *Held) {
+				_, err := m.Submit(t.Context(), "ann", WhenBusy(workspace.BusyInterrupt, Text("2")))
 				require.NoError(t, err)
 			},
-			"reset": func(t testing.TB, m *workspace.Manager, _ *workspace.Run) {
+			"reset": func(t testing.TB, m *workspace.Manager, _ *Held) {
 				_, err := m.Reset(t.Context(), "ann")
 				require.NoError(t, err)
 			},
-			"cancel": func(t testing.TB, m *workspace.Manager, run *workspace.Run) {
+			"cancel": func(t testing.TB, m *workspace.Manager, run *Held) {
 				require.NoError(t, m.Cancel(t.Context(), "ann", run.ID(), "no longer wanted"))
 			},
-			"delete": func(t testing.TB, m *workspace.Manager, _ *workspace.Run) {
+			"delete": func(t testing.TB, m *workspace.Manager, _ *Held) {
 				require.NoError(t, m.Delete(t.Context(), "ann"))
 			},
 		} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
-					run, _, err := Open(t, test.view(db), workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", Text("1"))
-					require.NoError(t, err)
+					_, runs := Hold(t, test.view(db), workspace.Options{TTL: ttl})
+					run := runs.Begin(t, "ann", Text("1"))
 					time.Sleep(ttl + ttl/15) // soon after a heartbeat
 					began := time.Now()
-					end(t, Open(t, db, workspace.Options{TTL: ttl}), run)
+					end(t, Open(t, db, workspace.Options{TTL: ttl, Run: Nothing}), run)
 					<-run.Context().Done()
 					require.ErrorIs(t, context.Cause(run.Context()), workspace.ErrInterrupted)
 					want := test.want

@@ -21,14 +21,13 @@ func (s *suite) Takeover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 				process, kill := AsProcess(db)
-				crashed := Open(t, process, workspace.Options{TTL: ttl})
-				run, _, err := crashed.Begin(t.Context(), "ann", Text("1"))
-				require.NoError(t, err)
+				crashed, runs := Hold(t, process, workspace.Options{TTL: ttl})
+				run := runs.Begin(t, "ann", Text("1"))
 				require.NoError(t, Notes.Set(run.State(), []string{"first"}))
 				call := state.ToolCalls(state.ToolCall{ID: "c", Name: "search", Input: "{}"})
 				require.NoError(t, state.Messages.Set(run.State(), []state.Message{call}))
 				require.NoError(t, run.Commit(t.Context()))
-				_, out, err := crashed.Begin(t.Context(), "ann", Text("2"))
+				out, err := crashed.Submit(t.Context(), "ann", Text("2"))
 				require.NoError(t, err)
 				require.Equal(t, workspace.StatusQueued, out.Status)
 				time.Sleep(3 * ttl)
@@ -73,8 +72,8 @@ func (s *suite) Takeover(t *testing.T) {
 func (s *suite) ObserversAtOnce(t *testing.T) {
 	s.on(t, func(t testing.TB, db store.Store, ttl time.Duration) {
 		process, kill := AsProcess(db)
-		_, _, err := Open(t, process, workspace.Options{TTL: ttl}).Begin(t.Context(), "ann", Text("1"))
-		require.NoError(t, err)
+		_, runs := Hold(t, process, workspace.Options{TTL: ttl})
+		runs.Begin(t, "ann", Text("1"))
 		kill()
 		var others atomic.Int32
 		m := Open(t, WithFaults(db, func(writes []store.Write) (bool, error) {

@@ -47,8 +47,8 @@ var whileAway = map[string]func(ctx context.Context, run *workspace.Run, ttl tim
 		}
 		return nil
 	},
-	"Finish": func(context.Context, *workspace.Run, time.Duration) error { return nil },
-	"Fail":   func(context.Context, *workspace.Run, time.Duration) error { return errBroken },
+	"end":     func(context.Context, *workspace.Run, time.Duration) error { return nil },
+	"failure": func(context.Context, *workspace.Run, time.Duration) error { return errBroken },
 }
 
 // outageRow is what is going on when an outage begins: how a run was begun, and
@@ -58,26 +58,16 @@ type outageRow struct{ how, what string }
 var outageRows = []outageRow{
 	{"Handle", "heartbeat"},
 	{"Handle", "Commit"},
-	{"Handle", "Finish"},
-	{"Handle", "Fail"},
-	{"Begin", "heartbeat"},
+	{"Handle", "end"},
+	{"Handle", "failure"},
 	{"Do", "heartbeat"},
-	{"Do", "Finish"},
+	{"Do", "end"},
 }
 
 // begun lets a Manager make a run that does work, and waits for its end.
 var begun = map[string]func(ctx context.Context, m *workspace.Manager, work func(context.Context, *workspace.Run) error) error{
 	"Handle": func(ctx context.Context, m *workspace.Manager, _ func(context.Context, *workspace.Run) error) error {
 		_, err := m.Handle(ctx, "ann", Text("1")) // work is its Options.Run
-		return err
-	},
-	"Begin": func(ctx context.Context, m *workspace.Manager, work func(context.Context, *workspace.Run) error) error {
-		run, _, err := m.Begin(ctx, "ann", Text("1"))
-		for err == nil && run != nil {
-			if err = work(run.Context(), run); err == nil {
-				run, err = run.Finish(ctx)
-			}
-		}
 		return err
 	},
 	"Do": func(ctx context.Context, m *workspace.Manager, work func(context.Context, *workspace.Run) error) error {
@@ -110,7 +100,7 @@ func (row outageRow) test(t testing.TB, db store.Store, ttl time.Duration, lost 
 		first = "" // it has no message
 	}
 	notes, dead := []string{first + " 0", "2 0"}, 0
-	if row.what == "Fail" {
+	if row.what == "failure" {
 		notes, dead = notes[1:], 1
 	}
 	unreliable, away := awayForHead(db, lost)

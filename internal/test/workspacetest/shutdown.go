@@ -33,8 +33,6 @@ func (s *suite) Shutdown(t *testing.T) {
 			_, err := old.Submit(t.Context(), "ann", Text(id))
 			require.NoError(t, err)
 		}
-		run, _, err := old.Begin(t.Context(), "bob", Text("1"))
-		require.NoError(t, err)
 		fresh := Open(t, db, workspace.Options{TTL: ttl, Run: answer("new")})
 		time.Sleep(ttl / 10)
 
@@ -47,7 +45,7 @@ func (s *suite) Shutdown(t *testing.T) {
 		for _, send := range []func() error{
 			func() error { _, err := old.Handle(t.Context(), "ann", Text("3")); return err },
 			func() error { _, err := old.Submit(t.Context(), "ann", Text("3")); return err },
-			func() error { _, _, err := old.Begin(t.Context(), "eve", Text("3")); return err },
+			func() error { return old.Do(t.Context(), "eve", Nothing) },
 		} {
 			require.ErrorIs(t, send(), workspace.ErrClosed)
 		}
@@ -55,8 +53,6 @@ func (s *suite) Shutdown(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusQueued, out.Status)
 		time.Sleep(2 * ttl)
-		_, err = run.Finish(t.Context())
-		require.NoError(t, err, "Shutdown waits for runs of Begin, too")
 		require.NoError(t, <-done)
 		require.NoError(t, fresh.Wait(t.Context()))
 		require.Equal(t, []string{"old ann 1 attempt 0", "new ann 2 attempt 0", "new ann 3 attempt 0"}, handled)

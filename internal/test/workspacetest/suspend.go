@@ -47,17 +47,8 @@ func IDs(calls []workspace.Suspended) string {
 	return strings.Join(list, " ")
 }
 
-// Begin begins the run of a message.
-func Begin(t testing.TB, m *workspace.Manager, msg workspace.Message) *workspace.Run {
-	t.Helper()
-	run, out, err := m.Begin(t.Context(), "ann", msg)
-	require.NoError(t, err)
-	require.Equal(t, workspace.StatusStarted, out.Status)
-	return run
-}
-
 // Ask lets the model of a run make calls.
-func Ask(t testing.TB, run *workspace.Run, calls ...string) {
+func Ask(t testing.TB, run *Held, calls ...string) {
 	t.Helper()
 	var list []state.ToolCall
 	for _, id := range calls {
@@ -66,22 +57,16 @@ func Ask(t testing.TB, run *workspace.Run, calls ...string) {
 	require.NoError(t, run.State().History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(list...)}}))
 }
 
-func Finish(t testing.TB, run *workspace.Run) {
+// Suspended is [Hold] for a workspace in which call 1 is suspended, by a run that
+// is over.
+func Suspended(t testing.TB, db store.Store, opts workspace.Options) (*workspace.Manager, *Runs) {
 	t.Helper()
-	_, err := run.Finish(t.Context())
-	require.NoError(t, err)
-}
-
-// Suspended returns a Manager of a workspace in which call 1 is suspended, by a
-// run that is over.
-func Suspended(t testing.TB, db store.Store, opts workspace.Options) *workspace.Manager {
-	t.Helper()
-	m := Open(t, db, opts)
-	run := Begin(t, m, Text("a"))
+	m, runs := Hold(t, db, opts)
+	run := runs.Begin(t, "ann", Text("a"))
 	Ask(t, run, "1")
 	require.NoError(t, run.Suspend("1"))
-	Finish(t, run)
-	return m
+	run.Finish(t)
+	return m, runs
 }
 
 // Answers returns a message without content that answers calls.

@@ -86,7 +86,10 @@ func work(file string) error {
 	if err != nil {
 		return err
 	}
-	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: deskSchema})
+	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: deskSchema, Run: func(ctx context.Context, _ *workspace.Run) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}})
 	if err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func work(file string) error {
 		case "order":
 			err = m.Update(ctx, user, func(w *workspace.Workspace) error { return orderID.Set(w.State().As("support"), text) })
 		case "begin":
-			_, _, err = m.Begin(ctx, user, msg)
+			_, err = m.Submit(ctx, user, msg)
 		default:
 			err = errors.New("no such verb: " + verb)
 		}
