@@ -1,11 +1,11 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/store"
@@ -13,19 +13,17 @@ import (
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// exportFormat is the version of exports that this package writes.
-const exportFormat = 1
-
 // exportJSON is a workspace outside a store.
 type exportJSON struct {
-	Format      int                 `json:"format"`
-	UserID      string              `json:"user_id"`
-	Content     json.RawMessage     `json:"content"`
-	Messages    []ledger.Message    `json:"messages,omitempty"`
-	DeadLetters []ledger.DeadLetter `json:"dead_letters,omitempty"`
-	Ended       []ledger.Outcome    `json:"ended,omitempty"`
-	Data        map[string][]byte   `json:"data,omitempty"` // of Store; JSON has it in base64
+	Format  int             `json:"format"`
+	UserID  string          `json:"user_id"`
+	Content json.RawMessage `json:"content"`
+	ledger.Copy
+	Data map[string][]byte `json:"data,omitempty"` // of Store; JSON has it in base64
 }
+
+// exportFormat is the version of exports that this package writes.
+const exportFormat = 1
 
 // Export returns a whole workspace as JSON, for [Manager.ImportWorkspace]: the
 // content with memory and settings, the messages that wait, the dead letters,
@@ -48,16 +46,13 @@ func (m *Manager) Export(ctx context.Context, userID string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		out := exportJSON{
-			Format: exportFormat, UserID: userID, Content: c.Content.Encode(),
-			Messages: c.Messages, DeadLetters: c.DeadLetters, Ended: c.Outcomes, Data: map[string][]byte{},
-		}
-		stored := m.data(userID)
-		for e, err := range stored.List(ctx, stored.Prefix(), "", true) {
+		out := exportJSON{Format: exportFormat, UserID: userID, Content: c.Content.Encode(), Copy: c, Data: map[string][]byte{}}
+		values := m.data(userID)
+		for e, err := range values.List(ctx, values.Prefix(), "", true) {
 			if err != nil {
 				return err
 			}
-			out.Data[e.Key[len(stored.Prefix()):]] = e.Value
+			out.Data[strings.TrimPrefix(e.Key, values.Prefix())] = e.Value
 		}
 		data, err = jsontext.Marshal(out)
 		return err
@@ -77,7 +72,7 @@ func (m *Manager) Export(ctx context.Context, userID string) ([]byte, error) {
 // which may have written values of Store, can be repeated.
 func (m *Manager) ImportWorkspace(ctx context.Context, userID string, data []byte) error {
 	return m.operate(ctx, Operation{Kind: opImport, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
-		in, c, err := m.decodeExport(userID, data)
+		in, err := m.decodeExport(userID, data)
 		if err != nil {
 			return err
 		}
@@ -88,10 +83,18 @@ func (m *Manager) ImportWorkspace(ctx context.Context, userID string, data []byt
 		if h.Exists() {
 			return ErrExists
 		}
-		if err := m.importData(ctx, userID, in.Data); err != nil {
-			return err
+		for name, value := range in.Data {
+			_, err := m.Store(userID).Update(ctx, name, func(present string, found bool) (string, error) {
+				if found && present != string(value) {
+					return "", fmt.Errorf("%w: the value of a key of Store", ErrExists)
+				}
+				return string(value), nil
+			})
+			if err != nil {
+				return err
+			}
 		}
-		h, err = l.Import(ctx, c, l.NewLease())
+		h, err = l.Import(ctx, in.Copy, l.NewLease())
 		if err == nil || errors.Is(err, store.ErrUnknownOutcome) { // then there may be a vacant run
 			m.takeVacantRun(l, h)
 			m.watchRun(userID, l)
@@ -100,84 +103,51 @@ func (m *Manager) ImportWorkspace(ctx context.Context, userID string, data []byt
 	})
 }
 
-// decodeExport checks an export and returns what it contains.
-func (m *Manager) decodeExport(userID string, data []byte) (exportJSON, ledger.Copy, error) {
-	var in exportJSON
-	err := jsontext.Check(data, jsontext.Limits{})
-	if err == nil {
+// decodeExport returns an export that the workspace can be made from.
+func (m *Manager) decodeExport(userID string, data []byte) (in exportJSON, err error) {
+	if err = jsontext.Check(data, jsontext.Limits{}); err == nil {
 		err = json.Unmarshal(data, &in)
 	}
-	switch {
-	case err != nil:
-		return in, ledger.Copy{}, fmt.Errorf("%w: not an export: %w", ErrInvalid, err)
-	case in.Format > exportFormat:
-		return in, ledger.Copy{}, fmt.Errorf("%w: export of format %d", ErrNewerFormat, in.Format)
-	case in.Format != exportFormat || in.UserID == "":
-		return in, ledger.Copy{}, fmt.Errorf("%w: not an export", ErrInvalid)
-	}
-	c := ledger.Copy{Messages: in.Messages, DeadLetters: in.DeadLetters, Outcomes: in.Ended}
-	if c.Content, err = document.Decode(in.Content); err == nil {
-		err = checkExported(c)
+	if err == nil && in.Format > exportFormat {
+		return in, fmt.Errorf("%w: export of format %d", ErrNewerFormat, in.Format)
 	}
 	if err == nil {
-		_, err = c.Content.Origins()
+		in.Copy.Content, err = document.Decode(in.Content)
+	}
+	if err == nil {
+		_, err = in.Copy.Content.Origins()
 	}
 	if err == nil && ledger.IsShared(userID) {
-		err = m.sharing.checkPart(c.Content.Effects())
-		if len(c.Messages)+len(c.DeadLetters) > 0 {
-			err = checkRuns(userID)
-		}
+		err = m.sharing.checkPart(in.Copy.Content.Effects())
+	}
+	if err == nil {
+		err = checkExported(userID, in.All())
 	}
 	if err != nil {
-		return in, c, fmt.Errorf("%w: export: %w", ErrInvalid, err)
+		return in, fmt.Errorf("%w: not an export: %w", ErrInvalid, err)
 	}
-	_, err = m.content(userID, c.Content, ledger.Position{}, nil)
-	return in, c, err
+	_, err = m.content(userID, in.Copy.Content, ledger.Position{}, nil)
+	return in, err
 }
 
 // checkExported checks the messages of an export.
-func checkExported(c ledger.Copy) error {
-	all := c.Messages
-	for _, d := range c.DeadLetters {
-		all = append(all[:len(all):len(all)], d.Message)
-	}
+func checkExported(userID string, messages []*ledger.Message) error {
 	seen := map[string]bool{}
-	for i, stored := range all {
+	for i, stored := range messages {
 		msg, err := decodeMessage(fmt.Sprintf("message %d", i), stored.Body)
 		if err == nil {
 			_, err = msg.encode()
 		}
 		if err == nil && (msg.ID != stored.ID || seen[msg.ID] || stored.Ticket || stored.Blob != "") {
-			err = fmt.Errorf("%w: message %d does not belong there", ErrInvalid, i)
+			err = fmt.Errorf("message %d does not belong there", i)
 		}
 		if err != nil {
 			return err
 		}
 		seen[msg.ID] = true
 	}
-	for i, o := range c.Outcomes {
-		if checkID(o.ID) != nil || o.Ending == "" {
-			return fmt.Errorf("%w: outcome %d", ErrInvalid, i)
-		}
-	}
-	return nil
-}
-
-// importData writes the values of Store.
-func (m *Manager) importData(ctx context.Context, userID string, values map[string][]byte) error {
-	stored := m.data(userID)
-	for name, value := range values {
-		key := stored.Prefix() + name
-		_, err := store.Put(ctx, stored, key, value, store.IfAbsent)
-		if errors.Is(err, store.ErrConflict) {
-			e, getErr := store.Get(ctx, stored, key)
-			if err = getErr; err == nil && !bytes.Equal(e.Value, value) {
-				err = fmt.Errorf("%w: the value of a key of Store", ErrExists)
-			}
-		}
-		if err != nil {
-			return err
-		}
+	if len(messages) > 0 {
+		return checkRuns(userID)
 	}
 	return nil
 }

@@ -191,7 +191,6 @@ func TestExportInvalid(t *testing.T) {
 		"a foreign blob":   {edit(`"messages":[{`, `"messages":[{"blob":"x",`), workspace.ErrInvalid},
 		"one id twice":     {edit(`"id":"3","at"`, `"id":"2","at"`), workspace.ErrInvalid},
 		"broken message":   {edit(`"body":{"id":"2","content":{"type":"text"`, `"body":{"id":"2","content":{"type":7`), workspace.ErrInvalid},
-		"broken outcome":   {edit(`"as":"finished"`, `"as":""`), workspace.ErrInvalid},
 		"another schema":   {edit(`"notes":["a","b"]`, `"notes":7`), workspace.ErrSchema},
 		"broken data":      {edit(`"card":"`, `"card":"?`), workspace.ErrInvalid},
 		"another alphabet": {edit(`"content":{`, `"content":[],"x":{`), workspace.ErrInvalid},

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"slices"
 )
 
 // CompactionDue reports whether the head is to be compacted.
@@ -102,58 +101,16 @@ func (t *transition) forget(limit Position, damaged bool) error {
 
 // rewrite writes the messages and outcomes to new blobs.
 func (t *transition) rewrite() error {
-	if t.Run != nil && t.Run.Message.Blob != "" {
-		m, err := t.rewriteMessage(t.Run.Message.Blob)
-		if err != nil {
-			return err
-		}
-		t.Run.Message = m
-	}
-	var waiting []Message
-	for entry, err := range t.reader.queueEntries(t.ctx, t.Head) {
-		if err != nil {
-			return err
-		}
-		name, _ := cutQueueEntry(entry)
-		m, err := t.rewriteMessage(name)
-		if err != nil {
-			return err
-		}
-		waiting = append(waiting, m)
-	}
-	if err := t.dropQueued(t.Queue.Next, false); err != nil {
-		return err
-	}
-	for _, m := range waiting {
-		t.enqueue(m)
-	}
-	dead, err := t.reader.deadLetters(t.ctx, t.Head)
+	c, err := t.reader.copyMessages(t.ctx, t.Head)
 	if err != nil {
 		return err
 	}
-	dead = slices.Clone(dead)
-	for i := range dead {
-		if name := dead[i].Message.Blob; name != "" {
-			if dead[i].Message, err = t.rewriteMessage(name); err != nil {
-				return err
-			}
-		}
-	}
-	if err := t.setDeadLetters(dead); err != nil {
+	run := t.Run
+	if _, err := t.dropMessages(); err != nil {
 		return err
 	}
-	outcomes, err := t.reader.Outcomes(t.ctx, t.Head)
-	if err != nil || len(outcomes) == 0 {
-		return err
+	if t.Run = run; run != nil {
+		run.Message, c.Messages = t.shortMessage(c.Messages[0]), c.Messages[1:]
 	}
-	return t.setOutcomes(outcomes)
-}
-
-func (t *transition) rewriteMessage(name string) (Message, error) {
-	m, err := t.reader.readMessage(t.ctx, name)
-	if err != nil {
-		return Message{}, err
-	}
-	t.dropBlob(name)
-	return t.storeMessage(m)
+	return t.restoreMessages(c)
 }

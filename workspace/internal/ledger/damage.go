@@ -78,33 +78,12 @@ func (t *transition) resetDamaged() (ids []string, err error) {
 // findIDs returns the ids of the messages of the run, the queue and the dead
 // letters, as far as they can be read.
 func (t *transition) findIDs() (ids []string, err error) {
-	add := func(m Message) {
-		if !m.Ticket {
-			ids = append(ids, m.ID)
-		}
-	}
-	for _, m := range t.messages() {
-		add(m)
-	}
-	for entry, err := range t.reader.queueEntries(t.ctx, t.Head) {
-		var m Message
-		if err == nil {
-			m, err = t.reader.queued(t.ctx, entry)
-		}
+	for m, err := range t.reader.allMessages(t.ctx, t.Head) {
 		switch {
-		case err == nil:
-			add(m)
-		case !isDamage(err):
+		case err == nil && !m.Ticket:
+			ids = append(ids, m.ID)
+		case err != nil && !isDamage(err):
 			return nil, err
-		}
-	}
-	dead, err := t.reader.deadLetters(t.ctx, t.Head)
-	if err != nil && !isDamage(err) {
-		return nil, err
-	}
-	if err == nil {
-		for _, d := range dead {
-			add(d.Message)
 		}
 	}
 	return ids, nil

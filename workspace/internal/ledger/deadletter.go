@@ -34,8 +34,8 @@ func (d *DeadLetter) size() int {
 	return 100 + len(d.Message.ID) + len(d.Message.Trace) + len(d.Message.Body) + d.Message.BodyBytes + len(d.Reason)
 }
 
-// deadLetters returns the dead letters, the oldest first.
-func (c *contentReader) deadLetters(ctx context.Context, h *Head) ([]DeadLetter, error) {
+// DeadLetters returns the dead letters, the oldest first.
+func (c *contentReader) DeadLetters(ctx context.Context, h *Head) ([]DeadLetter, error) {
 	if h.DeadLetters.Count == 0 {
 		return nil, nil
 	}
@@ -44,7 +44,7 @@ func (c *contentReader) deadLetters(ctx context.Context, h *Head) ([]DeadLetter,
 
 // addDeadLetter gives the message of the run up.
 func (t *transition) addDeadLetter(attempts int, reason string, now time.Time) error {
-	list, err := t.reader.deadLetters(t.ctx, t.Head)
+	list, err := t.reader.DeadLetters(t.ctx, t.Head)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (t *transition) addDeadLetter(attempts int, reason string, now time.Time) e
 // takeDeadLetter removes the dead letter of a message, which it returns, or nil.
 // The blob of the message stays.
 func (t *transition) takeDeadLetter(id string) (*DeadLetter, error) {
-	list, err := t.reader.deadLetters(t.ctx, t.Head)
+	list, err := t.reader.DeadLetters(t.ctx, t.Head)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
 	if h.Run != nil && h.Run.Message.ID == id {
 		return Fate{Place: PlaceRunning, Outcome: Outcome{ID: id, RunID: h.Run.RunID}, first: h.Run.Message}, nil
 	}
-	dead, err := l.deadLetters(ctx, h)
+	dead, err := l.DeadLetters(ctx, h)
 	if err != nil {
 		return Fate{}, err
 	}
@@ -46,19 +46,14 @@ func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
 	return Fate{Place: PlaceEnded, Outcome: o}, nil
 }
 
-// DeadLetters returns the dead letters, the oldest first.
-func (l *Ledger) DeadLetters(ctx context.Context, h *Head) ([]DeadLetter, error) {
-	return l.deadLetters(ctx, h)
-}
-
 // Queued returns the messages that wait, the next first.
-func (l *Ledger) Queued(ctx context.Context, h *Head) ([]Message, error) {
+func (c *contentReader) Queued(ctx context.Context, h *Head) ([]Message, error) {
 	var list []Message
-	for entry, err := range l.queueEntries(ctx, h) {
+	for entry, err := range c.queueEntries(ctx, h) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := l.queued(ctx, entry)
+		m, err := c.queued(ctx, entry)
 		if err != nil {
 			return nil, err
 		}

@@ -5,12 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
+	"iter"
 	"strings"
 	"time"
 
 	"github.com/agentstate/state/internal/fault"
-	"github.com/agentstate/state/internal/jsontext"
 )
 
 // Message is a message that waits, is being handled, or was given up.
@@ -32,33 +31,25 @@ type Message struct {
 // maxInlineBody is the maximum length of the body of a message in the head.
 var maxInlineBody = 256
 
-// encodeMessage returns the blob of a message.
-func encodeMessage(m Message) ([]byte, error) {
+// storeMessage returns the message as a head refers to it, if it is in a blob.
+func (t *transition) storeMessage(m Message) Message {
 	m.Blob, m.BodyBytes = "", 0
-	return jsontext.Marshal(m)
+	m.Blob, m.BodyBytes, m.Body = t.addBlob(m.appendJSON(nil)), len(m.Body), nil
+	return m
 }
 
-// storeMessage returns the message as a head refers to it, if it is in a blob.
-func (t *transition) storeMessage(m Message) (Message, error) {
-	data, err := encodeMessage(m)
-	if err != nil {
-		return Message{}, err
+// shortMessage returns the message as a run or a dead letter has it: a long one is
+// in a blob.
+func (t *transition) shortMessage(m Message) Message {
+	if len(m.Body) <= maxInlineBody {
+		return m
 	}
-	m.Blob, m.BodyBytes, m.Body = t.addBlob(data), len(m.Body), nil
-	return m, nil
+	return t.storeMessage(m)
 }
 
 // readMessage returns the message in a blob, with its body.
 func (s *blobStore) readMessage(ctx context.Context, name string) (Message, error) {
-	data, err := s.fetchBlob(ctx, name)
-	if err != nil {
-		return Message{}, err
-	}
-	var m Message
-	if err := unmarshalChecked(data, &m); err != nil {
-		return Message{}, fmt.Errorf("%w: %s: %w", ErrCorrupt, s.blobKey(name), err)
-	}
-	return m, nil
+	return fetchBlobJSON[Message](ctx, s, name)
 }
 
 // ReadBody returns the body of a message, and the key of the store under which
@@ -98,4 +89,34 @@ func (h *Head) messages() []Message {
 		return nil
 	}
 	return []Message{h.Run.Message}
+}
+
+// allMessages yields the messages of the run, the queue and the dead letters. The
+// bodies of those in blobs are left out.
+func (c *contentReader) allMessages(ctx context.Context, h *Head) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		for _, m := range h.messages() {
+			if !yield(m, nil) {
+				return
+			}
+		}
+		for entry, err := range c.queueEntries(ctx, h) {
+			var m Message
+			if err == nil {
+				m, err = c.queued(ctx, entry)
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+		dead, err := c.DeadLetters(ctx, h)
+		if err != nil {
+			yield(Message{}, err)
+		}
+		for _, d := range dead {
+			if !yield(d.Message, nil) {
+				return
+			}
+		}
+	}
 }

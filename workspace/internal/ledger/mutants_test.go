@@ -318,7 +318,7 @@ var mutants = []mutant{
 		{"transfer.go", "		if t.Exists() {\n			return ErrExists", "		if false {\n			return ErrExists"},
 	}},
 	{name: "an import forgets what has ended", edits: []textEdit{
-		{"transfer.go", "		if len(c.Outcomes) > 0 {", "		if false {"},
+		{"transfer.go", "err != nil || len(c.Outcomes) == 0 {", "err != nil || len(c.Outcomes) >= 0 {"},
 	}},
 	{name: "a copy has what the run may lose", edits: []textEdit{
 		{"transfer.go", "l.Content(ctx, h, h.settled())", "l.Content(ctx, h, h.Position())"},

@@ -50,9 +50,7 @@ func (l *Ledger) Retry(ctx context.Context, id string, lease Lease) (*Head, erro
 			return nil
 		}
 		if m.Blob == "" {
-			if m, err = t.storeMessage(m); err != nil {
-				return err
-			}
+			m = t.storeMessage(m)
 		}
 		t.enqueue(m)
 		return nil
@@ -189,7 +187,10 @@ func (t *transition) empty(ids []string, outcomes []Outcome) error {
 // dropMessages drops the run, the queue and the dead letters, and returns their
 // ids. A ticket has none.
 func (t *transition) dropMessages() (ids []string, err error) {
-	drop := func(m Message) {
+	for m, err := range t.reader.allMessages(t.ctx, t.Head) {
+		if err != nil {
+			return nil, err
+		}
 		if m.Blob != "" {
 			t.dropBlob(m.Blob)
 		}
@@ -197,28 +198,8 @@ func (t *transition) dropMessages() (ids []string, err error) {
 			ids = append(ids, m.ID)
 		}
 	}
-	if t.Run != nil {
-		drop(t.Run.Message)
-	}
-	for entry, err := range t.reader.queueEntries(t.ctx, t.Head) {
-		if err != nil {
-			return nil, err
-		}
-		m, err := t.reader.queued(t.ctx, entry)
-		if err != nil {
-			return nil, err
-		}
-		drop(m)
-	}
-	if err := t.dropQueued(t.Queue.Next, false); err != nil {
+	if err := t.dropQueued(t.Queue.Next); err != nil {
 		return nil, err
-	}
-	dead, err := t.reader.deadLetters(t.ctx, t.Head)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range dead {
-		drop(d.Message)
 	}
 	t.Run = nil
 	return ids, t.setDeadLetters(nil)

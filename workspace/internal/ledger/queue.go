@@ -20,22 +20,18 @@ func (t *transition) dequeue() (Message, error) {
 		return Message{}, err
 	}
 	t.QueueBytes -= m.BodyBytes
-	return m, t.dropQueued(t.Queue.First+1, false)
+	return m, t.dropQueued(t.Queue.First + 1)
 }
 
-// dropQueued removes the entries below a number from the queue, and the
-// messages with them.
-func (t *transition) dropQueued(first uint64, messages bool) error {
+// dropQueued removes the entries below a number from the queue. The messages
+// stay.
+func (t *transition) dropQueued(first uint64) error {
 	if first >= t.Queue.Next {
 		t.QueueBytes = 0
 	}
 	return t.Queue.dropTo(t.ctx, first, t.reader.readLists, func(n listNode) {
-		switch {
-		case n.level > 0:
+		if n.level > 0 {
 			t.dropBlob(n.text)
-		case messages:
-			name, _ := cutQueueEntry(n.text)
-			t.dropBlob(name)
 		}
 	})
 }
@@ -66,7 +62,7 @@ func (t *transition) removeQueued(id string) (found bool, err error) {
 	if !found {
 		return false, nil
 	}
-	if err := t.dropQueued(t.Queue.Next, false); err != nil {
+	if err := t.dropQueued(t.Queue.Next); err != nil {
 		return false, err
 	}
 	for _, entry := range kept {

@@ -103,19 +103,12 @@ func (l *Ledger) submit(t *transition, s Submission) (Status, Fate, error) {
 			return "", Fate{}, err
 		}
 	}
-	m := s.Message
-	if queued || len(m.Body) > maxInlineBody {
-		var err error
-		if m, err = t.storeMessage(m); err != nil {
-			return "", Fate{}, err
-		}
-	}
-	t.Updated, t.Deleted = m.At, time.Time{}
+	t.Updated, t.Deleted = s.Message.At, time.Time{}
 	if queued {
-		t.enqueue(m)
+		t.enqueue(t.storeMessage(s.Message))
 		return StatusQueued, Fate{}, nil
 	}
-	t.beginRun(m, s.Lease)
+	t.beginRun(t.shortMessage(s.Message), s.Lease)
 	return StatusStarted, Fate{}, nil
 }
 

@@ -93,7 +93,7 @@ func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 		if err := t.giveUp(effects, kind, attempt, reason, now); err != nil {
 			return taken, err
 		}
-		list, err := t.reader.deadLetters(t.ctx, t.Head)
+		list, err := t.reader.DeadLetters(t.ctx, t.Head)
 		if err != nil {
 			return taken, err
 		}

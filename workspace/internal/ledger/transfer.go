@@ -3,74 +3,82 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // Copy is a workspace as it is carried from one store to another.
 type Copy struct {
-	Content     *document.Document
-	Messages    []Message // those that wait, with their bodies, the next first
-	DeadLetters []DeadLetter
-	Outcomes    []Outcome
-	Title       string
+	Content     *document.Document `json:"-"`
+	Title       string             `json:"-"`
+	Messages    []Message          `json:"messages,omitempty"` // those that wait, with their bodies, the next first
+	DeadLetters []DeadLetter       `json:"dead_letters,omitempty"`
+	Outcomes    []Outcome          `json:"ended,omitempty"`
+}
+
+// All returns the messages that wait, and those of the dead letters.
+func (c *Copy) All() (all []*Message) {
+	for i := range c.Messages {
+		all = append(all, &c.Messages[i])
+	}
+	for i := range c.DeadLetters {
+		all = append(all, &c.DeadLetters[i].Message)
+	}
+	return all
 }
 
 // Copy returns a copy of the workspace as if the run that is under way had not
 // begun: its message is the first that waits. Tickets are left out.
-func (l *Ledger) Copy(ctx context.Context) (Copy, error) {
-	var c Copy
-	_, err := l.ReadStable(ctx, func(h *Head) (err error) {
+func (l *Ledger) Copy(ctx context.Context) (c Copy, err error) {
+	_, err = l.ReadStable(ctx, func(h *Head) error {
 		if !h.Exists() {
 			return fmt.Errorf("%w: the workspace does not exist", ErrNotFound)
 		}
-		c = Copy{}
-		if c.Content, err = l.Content(ctx, h, h.settled()); err != nil {
+		if c, err = l.copyMessages(ctx, h); err != nil {
 			return err
 		}
-		if c.Messages, err = l.copyWaiting(ctx, h); err != nil {
-			return err
-		}
-		dead, err := l.deadLetters(ctx, h)
-		if err != nil {
-			return err
-		}
-		for _, d := range dead {
-			if d.Message, err = l.wholeMessage(ctx, d.Message); err != nil {
-				return err
-			}
-			c.DeadLetters = append(c.DeadLetters, d)
-		}
-		c.Outcomes, err = l.Outcomes(ctx, h)
+		c.Messages = slices.DeleteFunc(c.Messages, func(m Message) bool { return m.Ticket })
+		c.Content, err = l.Content(ctx, h, h.settled())
 		return err
 	})
 	return c, err
 }
 
-func (l *Ledger) copyWaiting(ctx context.Context, h *Head) ([]Message, error) {
-	waiting, err := l.Queued(ctx, h)
+// copyMessages returns a copy without the content. The message of the run is the
+// first that waits.
+func (r *contentReader) copyMessages(ctx context.Context, h *Head) (c Copy, err error) {
+	waiting, err := r.Queued(ctx, h)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	var list []Message
-	for _, m := range append(h.messages(), waiting...) {
-		if m.Ticket {
-			continue
-		}
-		if m, err = l.wholeMessage(ctx, m); err != nil {
-			return nil, err
-		}
-		list = append(list, m)
+	c.Messages = append(h.messages(), waiting...)
+	if c.DeadLetters, err = r.DeadLetters(ctx, h); err != nil {
+		return c, err
 	}
-	return list, nil
+	for _, m := range c.All() {
+		if m.Body, _, err = r.ReadBody(ctx, *m); err != nil {
+			return c, err
+		}
+		m.Blob, m.BodyBytes = "", 0
+	}
+	c.Outcomes, err = r.Outcomes(ctx, h)
+	return c, err
 }
 
-// wholeMessage returns a message with its body.
-func (c *contentReader) wholeMessage(ctx context.Context, m Message) (Message, error) {
-	if m.Blob == "" {
-		return m, nil
+// restoreMessages gives a head without messages those of a copy.
+func (t *transition) restoreMessages(c Copy) error {
+	for _, m := range c.Messages {
+		t.enqueue(t.storeMessage(m))
 	}
-	return c.readMessage(ctx, m.Blob)
+	dead := slices.Clone(c.DeadLetters) // the transition may be made again
+	for i := range dead {
+		dead[i].Message = t.shortMessage(dead[i].Message)
+	}
+	if err := t.setDeadLetters(dead); err != nil || len(c.Outcomes) == 0 {
+		return err
+	}
+	return t.setOutcomes(c.Outcomes)
 }
 
 // Import makes the workspace from a copy. It returns ErrExists if there is one.
@@ -80,35 +88,14 @@ func (l *Ledger) Import(ctx context.Context, c Copy, lease Lease) (*Head, error)
 		if t.Exists() {
 			return ErrExists
 		}
-		if err := t.addRecord(Record{Kind: KindImport, Time: lease.began, Effects: c.Content.Effects()}); err != nil {
-			return err
+		err := t.addRecord(Record{Kind: KindImport, Time: lease.began, Effects: c.Content.Effects()})
+		if err == nil {
+			err = t.restoreMessages(c)
 		}
-		for _, m := range c.Messages {
-			stored, err := t.storeMessage(m)
-			if err != nil {
-				return err
-			}
-			t.enqueue(stored)
-		}
-		dead := make([]DeadLetter, len(c.DeadLetters))
-		for i, d := range c.DeadLetters {
-			if len(d.Message.Body) > maxInlineBody {
-				var err error
-				if d.Message, err = t.storeMessage(d.Message); err != nil {
-					return err
-				}
-			}
-			dead[i] = d
-		}
-		if err := t.setDeadLetters(dead); err != nil {
+		if err != nil {
 			return err
 		}
 		t.Title = c.Title
-		if len(c.Outcomes) > 0 {
-			if err := t.setOutcomes(c.Outcomes); err != nil {
-				return err
-			}
-		}
 		return t.beginNextRun(lease.Vacant())
 	})
 }

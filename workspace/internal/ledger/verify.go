@@ -167,7 +167,7 @@ func (c *contentReader) liveBlobs(ctx context.Context, h *Head) iter.Seq2[string
 				return
 			}
 		}
-		dead, err := c.deadLetters(ctx, h)
+		dead, err := c.DeadLetters(ctx, h)
 		if err != nil {
 			yield("", err)
 			return
