@@ -110,7 +110,6 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		Live:   m.opts.Live,
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), DropsSecret: m.dropsSecret, Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
-		Warn:    func(ctx context.Context, event string, err error) { m.warnLater(ctx, user, event, err) },
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
 	}

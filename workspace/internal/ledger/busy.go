@@ -47,9 +47,9 @@ const maxBusyWrites = 4
 // appendBusy appends the writes after which the lists have a workspace as its new
 // head says. was says which have it now; if that is not known, both are written.
 func (l *Ledger) appendBusy(writes []store.Write, was, is listed, known bool) []store.Write {
-	if !known || was.running != is.running || l.isLive && was.live != is.live {
+	if !known || was.running != is.running || l.opts.Live && was.live != is.live {
 		w := Running.write(l.key, is.running)
-		if l.isLive && is.running {
+		if l.opts.Live && is.running {
 			w.Value = l.sealer.seal(l.key, w.Key, is.live.encode())
 		}
 		writes = append(writes, w)

@@ -27,14 +27,14 @@ func (l *Ledger) commitRun(ctx context.Context, apply transitionFunc) (*Head, er
 }
 
 func (l *Ledger) enterInTurn(ctx context.Context) (leave func(), err error) {
-	if l.turns == nil {
+	if l.opts.Turns == nil {
 		return l.leave, nil
 	}
-	return l.leave, l.turns.Enter(ctx)
+	return l.leave, l.opts.Turns.Enter(ctx)
 }
 
 func (l *Ledger) newCommit() *commit {
-	r := NewRetry(nil, l.failed, l.patience)
+	r := NewRetry(nil, l.opts.Failed, l.opts.Patience)
 	r.pause = l.pause
 	return &commit{Ledger: l, began: l.now(), op: randomText(opIDLen), retry: r, remember: true, enter: l.enterInTurn}
 }
@@ -45,7 +45,7 @@ func (c *commit) perform(ctx context.Context, apply transitionFunc) (h *Head, er
 		return err
 	})
 	err = c.inDoubt(err)
-	c.done(ctx, Effort{c.bytes, c.attempts, c.conflicts, errors.Is(err, store.ErrUnknownOutcome)})
+	c.opts.Done(ctx, Effort{c.bytes, c.attempts, c.conflicts, errors.Is(err, store.ErrUnknownOutcome)})
 	return h, err
 }
 
@@ -180,7 +180,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 	t := &transition{
 		ledger: c.Ledger, cond: cond, remembered: remembered, replace: c.replace, makes: !h.Exists() || c.replace,
 		Head: h.clone(), ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
-		maxDeadLetters: c.maxDeadLetters, dropsSecret: c.dropsSecret, now: c.began,
+		now: c.began,
 	}
 	t.reader = contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
 	err = apply(t)
@@ -340,7 +340,7 @@ func (l *Ledger) headWritten(ctx context.Context, t *transition) {
 	for _, b := range t.newBlobs {
 		l.cache.add(b.name, b.data)
 	}
-	l.observe(t.Head, t.outcomes)
+	l.opts.Observe(t.Head, t.outcomes)
 }
 
 // pairWith lets the operation take effect together with one on the user part.
@@ -355,11 +355,11 @@ func (c *commit) pairWith(l *Ledger, apply transitionFunc) {
 // any more: whoever is about to make one has a condition that does not hold.
 // Other writes of a thread do not touch it.
 func (c *commit) touchUserPart(t *transition) error {
-	c.touches = c.userPart != nil && t.makes && t.Deleted.IsZero()
+	c.touches = c.opts.UserPart != nil && t.makes && t.Deleted.IsZero()
 	if !c.touches || c.other != nil {
 		return nil
 	}
-	l, err := c.userPart()
+	l, err := c.opts.UserPart()
 	if err == nil {
 		c.pairWith(l, func(*transition) error { return errNoChange })
 	}

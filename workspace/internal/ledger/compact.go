@@ -24,7 +24,7 @@ func (l *Ledger) Compact(ctx context.Context, force bool) error {
 				return err
 			}
 		}
-		return t.compact(prepared, force, l.history)
+		return t.compact(prepared, force, l.opts.History)
 	})
 	if errors.Is(err, errNoChange) {
 		return nil

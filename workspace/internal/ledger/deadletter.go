@@ -57,7 +57,7 @@ func (t *transition) addDeadLetter(attempts int, reason string, now time.Time) e
 	}
 	// The newest stays even if it alone is too large: its sender has just been
 	// told of it.
-	for len(list) > 1 && (len(list) > t.maxDeadLetters || size > maxDeadLetterBytes) {
+	for len(list) > 1 && (len(list) > t.ledger.opts.DeadLetters || size > maxDeadLetterBytes) {
 		d, dropped := list[0], list[0].Message
 		size -= d.size()
 		list = list[1:]

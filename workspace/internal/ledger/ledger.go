@@ -18,32 +18,17 @@ import (
 // ledgers of one workspace in all processes share nothing but the store.
 type Ledger struct {
 	contentReader
-	user string
-	ttl  time.Duration // of the leases that this ledger takes
-	now  func() time.Time
+	user  string
+	opts  Options
+	retry func(error) bool // see Options
+	now   func() time.Time
+	leave func() // Turns.Leave, or does nothing
 	// minHistory is the number of bytes of records below which they are not
 	// compacted, so that a compaction costs a small share of what is written.
 	minHistory int
-	history    int // see Options
 
-	maxDeadLetters int
-
-	index  queueIndex
-	warn   func(context.Context, string, error) // see Options
-	retry  func(error) bool                     // see Options
-	failed func(context.Context, error)
-	done   func(context.Context, Effort)
-
-	turns    Turns         // nil if there are none
-	leave    func()        // turns.Leave, or does nothing
-	patience time.Duration // see Options
-	observe  func(*Head, []Outcome)
-
-	dropsSecret func(*document.Document, []state.Effect) bool // see Options
-	isLive      bool                                          // see Options
-	userPart    func() (*Ledger, error)                       // see Options
-
-	seen seenHead
+	index queueIndex
+	seen  seenHead
 
 	mu           sync.Mutex
 	lastHead     *Head          // the head read or written last
@@ -57,9 +42,6 @@ const minHistoryBytes = 64 << 10
 type Options struct {
 	Sealer *Sealer       // nil if values are not sealed
 	TTL    time.Duration // of the leases that the Ledger takes
-	// Warn reports errors of cleaning up, with the context of
-	// the operation. The caller of the operation may hold locks. May be nil.
-	Warn func(ctx context.Context, event string, err error)
 	// Done is told what each operation that may write has cost, with the context
 	// of the operation. The caller of the operation may hold locks. May be nil.
 	Done func(ctx context.Context, e Effort)
@@ -106,9 +88,6 @@ type Turns interface {
 
 // New returns the ledger of a user's workspace, whose head has a key.
 func New(db store.Store, user, key string, opts Options) *Ledger {
-	if opts.Warn == nil {
-		opts.Warn = func(context.Context, string, error) {}
-	}
 	if opts.Done == nil {
 		opts.Done = func(context.Context, Effort) {}
 	}
@@ -133,13 +112,8 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	}
 	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
 	return &Ledger{
-		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}}, user: user,
-		ttl: opts.TTL, now: CurrentTime, minHistory: minHistoryBytes, history: opts.History, warn: opts.Warn,
-		retry: opts.Retry, failed: opts.Failed, done: opts.Done, turns: opts.Turns, leave: leave, patience: opts.Patience, observe: opts.Observe,
-		dropsSecret:    opts.DropsSecret,
-		isLive:         opts.Live,
-		userPart:       opts.UserPart,
-		maxDeadLetters: opts.DeadLetters,
+		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}},
+		user:          user, opts: opts, retry: opts.Retry, now: CurrentTime, leave: leave, minHistory: minHistoryBytes,
 	}
 }
 
@@ -179,7 +153,7 @@ func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
 			return nil, cond, err
 		case l.seen.note(h, before):
 			if h.Seq > before.Seq {
-				l.observe(h, nil)
+				l.opts.Observe(h, nil)
 			}
 			return h, cond, nil
 		default:

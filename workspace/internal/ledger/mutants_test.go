@@ -438,7 +438,7 @@ var mutants = []mutant{
 		{"holder.go", "	return l.commitRun(ctx, func(t *transition) error {\n		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		t.renewLease(by)\n		return t.restartRun(now)", "	return l.commitRun(ctx, func(t *transition) error {\n		if t.Run == nil {\n			return ErrFenced\n		}\n		t.renewLease(by)\n		return t.restartRun(now)"},
 	}},
 	{name: "a thread is made without a look at the user part", finder: families, edits: []textEdit{
-		{"commit.go", "c.userPart != nil && t.makes && t.Deleted.IsZero()", "false && t.makes"},
+		{"commit.go", "c.opts.UserPart != nil && t.makes && t.Deleted.IsZero()", "false && t.makes"},
 	}},
 	{name: "a thread is made after the user was deleted", finder: families, edits: []textEdit{
 		{"commit.go", "		case t.Closed:\n", "		case false:\n"},

@@ -29,7 +29,7 @@ type Submission struct {
 
 // NewLease returns a lease that begins now.
 func (l *Ledger) NewLease() Lease {
-	return Lease{ID: NewID(), runID: NewID(), ttl: l.ttl, began: l.now()}
+	return Lease{ID: NewID(), runID: NewID(), ttl: l.opts.TTL, began: l.now()}
 }
 
 // Submit hands over a message. The status is StatusStarted, StatusQueued,

@@ -33,10 +33,8 @@ type transition struct {
 	makes      bool            // there is no workspace yet, or not any more
 	revision   store.Revision  // of the head written
 
-	maxDeadLetters int
-	dropsSecret    func(*document.Document, []state.Effect) bool
-	undoesSecret   bool      // the effects that end the run drop a secret
-	now            time.Time // when the operation began, the same for all attempts
+	undoesSecret bool      // the effects that end the run drop a secret
+	now          time.Time // when the operation began, the same for all attempts
 
 	newBlobs       []newBlob // to be written with the head
 	droppedBlobs   []string  // names of blobs to which no head will refer again
@@ -277,7 +275,7 @@ func (t *transition) answerCalls(cancelled string) ([]state.Effect, error) {
 	}
 	base := func() (*document.Document, error) { return t.reader.Content(t.ctx, t.Head, t.Run.Base) }
 	effects, err := doc.EndRun(base, cancelled)
-	t.undoesSecret = err == nil && t.dropsSecret(doc, effects)
+	t.undoesSecret = err == nil && t.ledger.opts.DropsSecret(doc, effects)
 	return effects, err
 }
 
@@ -293,7 +291,7 @@ func (t *transition) undoRun() ([]state.Effect, error) {
 		return nil, err
 	}
 	effects := doc.Revert(base)
-	t.undoesSecret = t.dropsSecret(doc, effects)
+	t.undoesSecret = t.ledger.opts.DropsSecret(doc, effects)
 	return effects, nil
 }
 
