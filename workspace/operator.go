@@ -129,11 +129,14 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, err
 	}
 	before := ledger.CurrentTime().Add(-olderThan)
 	var removed atomic.Int64
-	_, err = m.forEach(ctx, "expire", ledger.Names(ctx, m.db), func(user string) error {
-		deleted, err := ledger.WasDeleted(ctx, m.db, m.sealer, user, before)
-		if err != nil || !deleted {
-			return err
+	deleted := func(yield func(string, error) bool) {
+		for u, err := range ledger.Heads(ctx, m.db, m.sealer, ledger.Range{Deleted: true}) {
+			if (err != nil || u.Head != nil && u.Head.Expired(before)) && !yield(u.User, err) {
+				return
+			}
 		}
+	}
+	_, err = m.forEach(ctx, "expire", deleted, func(user string) error {
 		l, err := m.ledger(user)
 		if err != nil {
 			return err

@@ -127,9 +127,9 @@ type snapshot struct {
 // since.
 func (h *Head) Exists() bool { return h.Seq > 0 && h.Deleted.IsZero() }
 
-// expired reports whether the workspace was deleted at a time or before, with all
+// Expired reports whether the workspace was deleted at a time or before, with all
 // that belongs to it.
-func (h *Head) expired(before time.Time) bool {
+func (h *Head) Expired(before time.Time) bool {
 	return !h.Deleted.IsZero() && !h.Deleted.After(before) && !h.Sweeping
 }
 

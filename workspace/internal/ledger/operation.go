@@ -284,11 +284,11 @@ func (t *transition) entomb(now time.Time, c closing) {
 // creator of the workspace that was paused for longer than that may then bring
 // it back.
 func (l *Ledger) Expire(ctx context.Context, before time.Time) (removed bool, err error) {
-	if h, err := l.ReadHead(ctx); err != nil || !h.expired(before) {
+	if h, err := l.ReadHead(ctx); err != nil || !h.Expired(before) {
 		return false, err
 	}
 	h, cond, err := l.readHead(ctx)
-	if err != nil || !h.expired(before) || l.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
+	if err != nil || !h.Expired(before) || l.seen.mark().Seq > h.Seq { // another goroutine has seen a newer head
 		return false, err
 	}
 	err = store.Delete(ctx, l.db, l.key, cond)

@@ -11,23 +11,6 @@ import (
 	"github.com/agentstate/state/store"
 )
 
-// Names yields the ids of all workspaces that a store may have, in the order of
-// the keys, without reading them: they may be deleted. It ends with the first
-// error.
-func Names(ctx context.Context, db store.Store) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for e, err := range listHeads(ctx, db, "", "", false) {
-			var user string
-			if err == nil {
-				user, err = userOf(e.Key)
-			}
-			if !yield(user, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // UserHead is the head of a user's workspace. Err says why it cannot be decoded;
 // then Head is nil.
 type UserHead struct {
@@ -47,8 +30,12 @@ type Range struct {
 // Heads yields heads in the order of the keys. It ends with the first error of the
 // store.
 func Heads(ctx context.Context, db store.Store, s *Sealer, r Range) iter.Seq2[UserHead, error] {
+	after := r.After
+	if after != "" {
+		after = headPrefix + EncodeUser(after)
+	}
 	return func(yield func(UserHead, error) bool) {
-		for e, err := range listHeads(ctx, db, r.Prefix, r.After, true) {
+		for e, err := range db.List(ctx, headPrefix+EncodeUser(r.Prefix), after, true) {
 			var u UserHead
 			if err == nil {
 				u, err = s.openUser(e)
@@ -67,30 +54,12 @@ func Heads(ctx context.Context, db store.Store, s *Sealer, r Range) iter.Seq2[Us
 	}
 }
 
-// listHeads yields the entries of the heads.
-func listHeads(ctx context.Context, db store.Store, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
-	if after != "" {
-		after = headPrefix + EncodeUser(after)
-	}
-	return db.List(ctx, headPrefix+EncodeUser(prefix), after, values)
-}
-
 func userOf(headKey string) (string, error) {
 	user, err := decodeUser(strings.TrimPrefix(headKey, headPrefix))
 	if err != nil {
 		return "", corrupt(headKey, err.Error())
 	}
 	return user, nil
-}
-
-// WasDeleted reports whether a workspace was deleted at a time or before, and
-// its head is still in the store.
-func WasDeleted(ctx context.Context, db store.Store, s *Sealer, user string, before time.Time) (bool, error) {
-	u, err := ReadHead(ctx, db, s, user)
-	if err != nil || u.Head == nil { // others report that it cannot be decoded
-		return false, err
-	}
-	return u.Head.expired(before), nil
 }
 
 // ReadHead returns the head of a workspace. If it does not exist, Head and Err
