@@ -64,7 +64,7 @@ func (m *Manager) Fork(ctx context.Context, fromID, toID string, at ForkPoint) e
 
 // forked returns the content of a fork.
 func (m *Manager) forked(ctx context.Context, l *ledger.Ledger, h *ledger.Head, at ForkPoint) (*liveContent, error) {
-	now, err := m.contentAt(ctx, l, h, h.Position())
+	now, err := m.contentAt(ctx, l, h, h.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +77,7 @@ func (m *Manager) forked(ctx context.Context, l *ledger.Ledger, h *ledger.Head, 
 			return nil, err
 		}
 	}
-	position, err := l.PositionAt(ctx, h, version)
-	if err != nil {
-		return nil, err
-	}
-	past, err := m.contentAt(ctx, l, h, position)
+	past, err := m.contentAt(ctx, l, h, version)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +104,7 @@ func (m *Manager) forked(ctx context.Context, l *ledger.Ledger, h *ledger.Head, 
 	if err != nil {
 		return nil, err
 	}
-	return m.content(l.User(), doc, position, nil)
+	return m.content(l.User(), doc, past.position, nil)
 }
 
 // beforeMessage returns the newest version in which a message is not there yet. If
@@ -124,15 +120,11 @@ func beforeMessage(ctx context.Context, l *ledger.Ledger, h *ledger.Head, now *d
 	}
 	oldest := h.Oldest()
 	next := func(version uint64) (number int) {
-		at, atErr := l.PositionAt(ctx, h, version)
-		doc, docErr := document.New(), error(nil)
-		if atErr == nil {
-			doc, docErr = l.Content(ctx, h, at)
+		_, doc, failed := l.ContentAt(ctx, h, version)
+		if failed == nil {
+			number, failed = doc.NextNumber()
 		}
-		if docErr == nil {
-			number, docErr = doc.NextNumber()
-		}
-		err = errors.Join(err, atErr, docErr)
+		err = errors.Join(err, failed)
 		return number
 	}
 	past := sort.Search(int(h.Version-oldest), func(i int) bool { return err != nil || next(oldest+uint64(i)) > n })

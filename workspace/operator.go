@@ -41,7 +41,7 @@ func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}
-		_, err := l.Discard(ctx, messageID, "")
+		_, err := l.Discard(ctx, messageID)
 		return err
 	})
 }

@@ -74,41 +74,37 @@ func (m *Manager) readRecords(
 // the present one are masked in them. It returns state.ErrCompacted if one of
 // the versions is no longer held.
 func (m *Manager) Diff(ctx context.Context, userID string, from, to uint64) ([]state.Effect, error) {
-	ctx, op := m.begin(ctx, Operation{Kind: OpRecords, UserID: userID})
-	effects, err := m.diff(ctx, userID, from, to)
-	op.end(err)
-	return effects, wrapError("diff", userID, err)
+	var effects []state.Effect
+	err := m.observe(ctx, "diff", Operation{Kind: OpRecords, UserID: userID}, func(ctx context.Context, l *ledger.Ledger, _ *operation) error {
+		_, err := l.ReadStable(ctx, func(h *ledger.Head) (err error) {
+			effects, err = m.diff(ctx, l, h, from, to)
+			return err
+		})
+		return err
+	})
+	return effects, err
 }
 
-func (m *Manager) diff(ctx context.Context, userID string, from, to uint64) ([]state.Effect, error) {
-	l, err := m.ledger(userID)
+func (m *Manager) diff(ctx context.Context, l *ledger.Ledger, h *ledger.Head, from, to uint64) ([]state.Effect, error) {
+	redact, err := m.presentSecrets(ctx, l, h)
 	if err != nil {
 		return nil, err
 	}
-	var effects []state.Effect
-	_, err = l.ReadStable(ctx, func(h *ledger.Head) error {
-		redact, err := m.presentSecrets(ctx, l, h)
+	var docs []*document.Document
+	for _, version := range []uint64{from, to} {
+		at, doc, err := l.ContentAt(ctx, h, version)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		var docs []*document.Document
-		for _, version := range []uint64{from, to} {
-			at, err := l.PositionAt(ctx, h, version)
-			if err != nil {
-				return err
-			}
-			doc, err := l.Content(ctx, h, at)
-			if err != nil {
-				return err
-			}
-			mask, others := m.secretsOf(l.User(), doc.Clone(), at, nil), redact
-			redact = func(text string) string { return mask(others(text)) }
-			docs = append(docs, doc)
-		}
-		effects = slices.DeleteFunc(docs[0].Revert(docs[1]), document.IsVersion)
-		return m.maskStored(effects, to, redact)
-	})
-	return effects, err
+		mask, others := m.secretsOf(l.User(), doc.Clone(), at, nil), redact
+		redact = func(text string) string { return mask(others(text)) }
+		docs = append(docs, doc)
+	}
+	effects := slices.DeleteFunc(docs[0].Revert(docs[1]), document.IsVersion)
+	if err := m.maskStored(effects, to, redact); err != nil {
+		return nil, err
+	}
+	return effects, nil
 }
 
 // presentSecrets returns a function that masks the secrets of the present

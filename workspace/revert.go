@@ -47,15 +47,11 @@ func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, 
 		if err := checkUnused(h, seen); err != nil {
 			return err
 		}
-		at, err := l.PositionAt(ctx, h, r.To)
+		now, err := m.contentAt(ctx, l, h, h.Version)
 		if err != nil {
 			return err
 		}
-		now, err := m.contentAt(ctx, l, h, h.Position())
-		if err != nil {
-			return err
-		}
-		past, err := m.contentAt(ctx, l, h, at)
+		past, err := m.contentAt(ctx, l, h, r.To)
 		if err == nil {
 			effects, err = now.revertTo(past)
 		}
@@ -75,10 +71,9 @@ func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, 
 	return err
 }
 
-func (m *Manager) contentAt(
-	ctx context.Context, l *ledger.Ledger, h *ledger.Head, at ledger.Position,
-) (*liveContent, error) {
-	doc, err := l.Content(ctx, h, at)
+// contentAt returns the content at a version.
+func (m *Manager) contentAt(ctx context.Context, l *ledger.Ledger, h *ledger.Head, version uint64) (*liveContent, error) {
+	at, doc, err := l.ContentAt(ctx, h, version)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package workspace
 import (
 	"context"
 	"iter"
-	"maps"
-	"slices"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -35,36 +33,18 @@ type Report struct {
 // replaced by an older one, with its blobs, only if this Manager has seen a
 // newer one.
 func (m *Manager) Verify(ctx context.Context, userID string) (Report, error) {
-	ctx, op := m.begin(ctx, Operation{Kind: OpVerify, UserID: userID})
-	report, err := m.verify(ctx, userID)
-	op.Version = report.Version
-	op.end(err)
-	return report, wrapError("verify", userID, err)
-}
-
-func (m *Manager) verify(ctx context.Context, userID string) (Report, error) {
-	l, err := m.ledger(userID)
-	if err != nil {
-		return Report{}, err
-	}
-	r, err := l.Verify(ctx, func(h *ledger.Head, doc *document.Document) error {
-		if _, err := m.content(userID, doc, h.Position(), nil); err != nil {
-			return err
-		}
-		return new(View).addMessages(ctx, l, h)
+	var report ledger.Report
+	err := m.observe(ctx, "verify", Operation{Kind: OpVerify, UserID: userID}, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {
+		report, err = l.Verify(ctx, func(h *ledger.Head, doc *document.Document) error {
+			if _, err := m.content(userID, doc, h.Position(), nil); err != nil {
+				return err
+			}
+			return new(View).addMessages(ctx, l, h)
+		})
+		op.Version = report.Version
+		return err
 	})
-	report := Report{
-		Version: r.Version, Oldest: r.Oldest, Records: r.Records, Blobs: r.Blobs, Bytes: r.Bytes, Keys: r.Keys,
-	}
-	if err != nil {
-		return report, err
-	}
-	n, keys, err := m.data(userID).Verify(ctx)
-	for _, id := range r.Keys {
-		keys[id] = true
-	}
-	report.Data, report.Keys = n, slices.Sorted(maps.Keys(keys))
-	return report, err
+	return Report(report), err
 }
 
 // Check yields the ids of the workspaces that do not fit a schema, each with an

@@ -92,14 +92,11 @@ func (m *Manager) view(ctx context.Context, userID string, version *uint64) (v *
 func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint64) (*View, error) {
 	v, userID := &View{}, l.User()
 	_, err := l.ReadStable(ctx, func(h *ledger.Head) error {
-		at := h.Position()
+		shown := h.Version
 		if version != nil {
-			var err error
-			if at, err = l.PositionAt(ctx, h, *version); err != nil {
-				return err
-			}
+			shown = *version
 		}
-		doc, err := l.Content(ctx, h, at)
+		at, doc, err := l.ContentAt(ctx, h, shown)
 		if err != nil {
 			return err
 		}

@@ -184,18 +184,19 @@ func (c *contentReader) replay(
 // applyRecords changes a document by the records from one position to another.
 func (c *contentReader) applyRecords(ctx context.Context, h *Head, from contentAt, at Position) error {
 	end := from.Position
-	var failed error
-	c.yieldRecords(ctx, h, end, end.Version, at.Version, func(r *Record, err error) bool {
-		if failed = err; failed == nil {
-			failed = from.doc.ApplyRecord(r.Effects, r.origin())
-			end = Position{r.Version, r.Chain}
+	for r, err := range c.records(ctx, h, end, at.Version) {
+		if err == nil {
+			err = from.doc.ApplyRecord(r.Effects, r.origin())
 		}
-		return failed == nil
-	})
-	if failed == nil && end != at {
-		failed = c.errBrokenChain()
+		if err != nil {
+			return err
+		}
+		end = Position{r.Version, r.Chain}
 	}
-	return failed
+	if end != at {
+		return c.errBrokenChain()
+	}
+	return nil
 }
 
 func (c *contentReader) errBrokenChain() error {

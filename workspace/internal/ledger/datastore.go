@@ -161,21 +161,18 @@ func clearPrefix(ctx context.Context, db store.Store, prefix string) error {
 	return failed
 }
 
-// Verify reads all values and checks that they are authentic. It returns their
-// number and the ids of the keys with which they are sealed.
-func (d *DataStore) Verify(ctx context.Context) (n int, keys map[string]bool, err error) {
-	keys = map[string]bool{}
+// verify reads all values and checks that they are authentic. It returns their
+// number, and notes the ids of the keys with which they are sealed.
+func (d *DataStore) verify(ctx context.Context, keys map[string]bool) (n int, err error) {
 	for e, err := range d.db.List(ctx, d.prefix, "", true) {
 		if err == nil {
 			_, err = d.open("verify", e)
 		}
 		if err != nil {
-			return n, keys, err
+			return n, err
 		}
-		if _, _, h := cutSealHeader(e.Value); h.Sealed {
-			keys[h.Key] = true
-		}
+		noteSealKey(keys, e.Value)
 		n++
 	}
-	return n, keys, nil
+	return n, nil
 }

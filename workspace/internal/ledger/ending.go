@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -217,52 +218,25 @@ func (c *contentReader) outcomes(ctx context.Context, h *Head) ([]Outcome, error
 
 // outcomeAt returns the outcome that a record has.
 func (c *contentReader) outcomeAt(ctx context.Context, h *Head, version uint64) (Outcome, error) {
-	for s, err := range c.storedRecords(ctx, h, version-1, version) {
-		if err != nil {
-			return Outcome{}, err
-		}
-		return s.outcome(c.key)
+	s, err := c.recordAt(ctx, h, version)
+	if err != nil {
+		return Outcome{}, err
 	}
-	return Outcome{}, c.errBrokenChain()
+	return s.outcome(c.key)
 }
 
-// outcome returns the outcome in a record.
+// outcome returns the outcome in a record. It skips the effects, which are most
+// of it.
 func (s *storedRecord) outcome(key string) (Outcome, error) {
-	o, err := s.readOutcome()
-	if err != nil {
+	var r struct {
+		Record
+		Effects json.RawMessage `json:"effects"` // in place of those of the Record
+	}
+	if err := unmarshalChecked(s.text, &r); err != nil {
 		return Outcome{}, fmt.Errorf("%w: %s: record %d: %w", ErrCorrupt, key, s.version, err)
 	}
-	return o, nil
-}
-
-// readOutcome reads the members of an outcome. They are all texts, and the rest
-// of the record, which is most of it, is skipped.
-func (s *storedRecord) readOutcome() (o Outcome, err error) {
-	if err := jsontext.Check(s.text, jsontext.Limits{}); err != nil {
-		return o, err
-	}
-	o.Version = s.version
-	return o, jsontext.EachMember(s.text, func(name []byte, at jsontext.Span) error {
-		value := at.In(s.text)
-		if jsontext.Kind(value) != "string" {
-			return nil
-		}
-		switch string(name) {
-		case "message_id":
-			o.ID = jsontext.Unquote(value)
-		case "ending":
-			o.Ending = Ending(jsontext.Unquote(value))
-		case "run_id":
-			o.RunID = jsontext.Unquote(value)
-		case "reason":
-			o.Reason = jsontext.Unquote(value)
-		case "reply":
-			o.Reply = jsontext.Unquote(value)
-		case "time":
-			return o.At.UnmarshalJSON(value)
-		}
-		return nil
-	})
+	r.Version = s.version
+	return r.outcome(), nil
 }
 
 // outcome returns the outcome that the last record of a run has.

@@ -670,7 +670,7 @@ func (a *actor) discard() {
 		return
 	}
 	_ = a.do(c, func(ctx context.Context, l *Ledger) error {
-		_, err := l.Discard(ctx, c.id, "no longer needed")
+		_, err := l.Discard(ctx, c.id)
 		return err
 	})
 }

@@ -58,7 +58,7 @@ func (l *Ledger) Retry(ctx context.Context, id string, lease Lease) (*Head, erro
 }
 
 // Discard drops a dead letter or a queued message.
-func (l *Ledger) Discard(ctx context.Context, id, reason string) (*Head, error) {
+func (l *Ledger) Discard(ctx context.Context, id string) (*Head, error) {
 	return l.commitHead(ctx, func(t *transition) error {
 		d, err := t.takeDeadLetter(id)
 		if err != nil {
@@ -72,7 +72,7 @@ func (l *Ledger) Discard(ctx context.Context, id, reason string) (*Head, error) 
 		} else if !found {
 			return fmt.Errorf("%w: no dead letter and no queued message %s", ErrNotFound, quoteID(id))
 		}
-		return t.endOther(m, EndingDiscarded, reason)
+		return t.endOther(m, EndingDiscarded, "")
 	})
 }
 

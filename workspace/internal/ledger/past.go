@@ -291,17 +291,13 @@ func (t *transition) setPast(segments []segment) error {
 // dropStray drops what they refer to. A missing blob does, since the read may be stale,
 // and what it refers to has to go at once.
 func (t *transition) dropPast(damaged bool) error {
-	var names []string
 	for name, err := range t.reader.pastBlobs(t.ctx, t.Head) {
-		if err != nil && (!damaged || !errors.Is(err, ErrCorrupt) || isMissing(err)) {
+		switch {
+		case err == nil:
+			t.dropBlob(name)
+		case !damaged || !errors.Is(err, ErrCorrupt) || isMissing(err):
 			return err
 		}
-		if err == nil {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		t.dropBlob(name)
 	}
 	t.Past = past{}
 	return nil

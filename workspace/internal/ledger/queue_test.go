@@ -56,7 +56,7 @@ func TestHeadKnowsTheBytesThatWait(t *testing.T) {
 		Message: Message{ID: "ticket", Ticket: true}, Busy: BusyEnqueue, MaxQueue: 9, MaxQueueBytes: 1000, Lease: l.NewLease(),
 	})
 	require.NoError(t, err, "a ticket has no bytes")
-	_, err = l.Discard(t.Context(), "2", "")
+	_, err = l.Discard(t.Context(), "2")
 	require.NoError(t, err)
 	require.NoError(t, l.Compact(t.Context(), true))
 	h := check("one discarded", 600)

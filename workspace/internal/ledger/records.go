@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
 )
 
 // The entry of a record is the name of its blob and the length of the record. A
@@ -46,82 +47,96 @@ func (c *contentReader) recordBlobs(ctx context.Context, entry string) ([]string
 // If that is the version of the head, it checks that the head authenticates them.
 func (c *contentReader) RecordsBetween(ctx context.Context, h *Head, after, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		at, known, err := c.knownPosition(ctx, h, after)
+		at, err := c.knownPosition(ctx, h, after)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if after >= to {
-			return
+		for r, err := range c.records(ctx, h, at, to) {
+			if !yield(r, err) {
+				return
+			}
 		}
-		if !known {
-			after-- // the record of that version has the position
-		}
-		c.yieldRecords(ctx, h, at, after, to, yield)
 	}
 }
 
-// yieldRecords yields the records that follow a position, up to a version. The
-// records that it reads begin after from. If that is before the position, the
-// first of them has its chain.
-func (c *contentReader) yieldRecords(
-	ctx context.Context, h *Head, at Position, from, to uint64, yield func(*Record, error) bool,
-) {
-	for s, err := range c.storedRecords(ctx, h, from, to) {
-		if err == nil && s.version == at.Version {
+// records is RecordsBetween for those after a position. If that has no chain, the
+// record of its version is read with them.
+func (c *contentReader) records(ctx context.Context, h *Head, at Position, to uint64) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		from := at.Version
+		if at.Chain == "" && from > 0 {
+			from--
+		}
+		for s, err := range c.storedRecords(ctx, h, from, to) {
+			if err == nil && s.version == at.Version {
+				at = s.position()
+				continue
+			}
+			var r *Record
+			if err == nil {
+				r, err = s.decode(c.key, at)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
 			at = s.position()
-			continue
 		}
-		var r *Record
-		if err == nil {
-			r, err = s.decode(c.key, at)
+		if to >= h.Version && at != h.Position() {
+			yield(nil, c.errBrokenChain())
 		}
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		at = s.position()
-		if !yield(r, nil) {
-			return
-		}
-	}
-	if to >= h.Version && at != h.Position() {
-		yield(nil, c.errBrokenChain())
 	}
 }
 
-// PositionAt returns the position of a version.
+// PositionAt returns the position of a version. If it is from the record of the
+// version, only what follows shows that it is authentic.
 func (c *contentReader) PositionAt(ctx context.Context, h *Head, version uint64) (Position, error) {
-	at, known, err := c.knownPosition(ctx, h, version)
-	if known || err != nil {
+	at, err := c.knownPosition(ctx, h, version)
+	if err != nil || at.Chain != "" || version == 0 {
 		return at, err
 	}
-	for s, err := range c.storedRecords(ctx, h, version-1, version) {
-		if err != nil {
-			return Position{}, err
-		}
-		return s.position(), nil // replay checks that it is authentic
+	s, err := c.recordAt(ctx, h, version)
+	if err != nil {
+		return Position{}, err
 	}
-	return Position{}, c.errBrokenChain()
+	return s.position(), nil
 }
 
-// knownPosition returns the position of a version, and whether it has its chain.
-// Otherwise the record of that version has it.
-func (c *contentReader) knownPosition(ctx context.Context, h *Head, version uint64) (Position, bool, error) {
+// knownPosition is PositionAt without the chain if only the record of the version
+// has it.
+func (c *contentReader) knownPosition(ctx context.Context, h *Head, version uint64) (Position, error) {
 	switch {
 	case version > h.Version:
-		return Position{}, false, fmt.Errorf("%w: there is no version %d yet", ErrInvalid, version)
+		return Position{}, fmt.Errorf("%w: there is no version %d yet", ErrInvalid, version)
 	case version < h.Oldest():
-		return Position{}, false, fmt.Errorf("version %d: %w", version, state.ErrCompacted)
+		return Position{}, fmt.Errorf("version %d: %w", version, state.ErrCompacted)
 	case version == h.Version:
-		return h.Position(), true, nil
+		return h.Position(), nil
 	case version == h.start().Version:
-		return h.start(), true, nil
+		return h.start(), nil
 	case version == h.Oldest():
-		at, err := c.oldest(ctx, h)
-		return at, true, err
+		return c.oldest(ctx, h)
 	}
-	return Position{Version: version}, false, nil
+	return Position{Version: version}, nil
+}
+
+// ContentAt returns the content at a version, and its position. The caller may
+// change the document.
+func (c *contentReader) ContentAt(ctx context.Context, h *Head, version uint64) (Position, *document.Document, error) {
+	at, err := c.PositionAt(ctx, h, version)
+	if err != nil {
+		return at, nil, err
+	}
+	doc, err := c.Content(ctx, h, at)
+	return at, doc, err
+}
+
+// recordAt returns the record with a version, without decoding it.
+func (c *contentReader) recordAt(ctx context.Context, h *Head, version uint64) (*storedRecord, error) {
+	for s, err := range c.storedRecords(ctx, h, version-1, version) {
+		return s, err
+	}
+	return nil, c.errBrokenChain()
 }
 
 // firstRecords is the number of records that are read at first. A loop that goes

@@ -2,31 +2,31 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"maps"
 	"slices"
 
-	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 )
 
-// Report is the result of Verify.
+// Report is the result of Verify. Package workspace documents it.
 type Report struct {
-	Version uint64   // of the content
-	Oldest  uint64   // the oldest version whose content is held
-	Records int      // after that version
-	Blobs   int      // to which the head refers
-	Bytes   int      // of the head and these blobs, before they were sealed
-	Keys    []string // the ids of the keys with which the values are sealed, sorted
+	Version uint64
+	Oldest  uint64
+	Records int
+	Blobs   int
+	Bytes   int
+	Data    int
+	Keys    []string
 }
 
-// Verify reads all data of the workspace and checks that it is authentic. It
-// calls check with each head that it reads and with the content at that head.
+// Verify reads all data of the workspace, and that of its DataStore, and checks
+// that it is authentic. It calls check with each head that it reads and with the
+// content at that head.
 func (l *Ledger) Verify(ctx context.Context, check func(*Head, *document.Document) error) (Report, error) {
-	var report Report
+	var v verification
 	_, err := l.ReadStable(ctx, func(h *Head) error {
-		v := verification{Ledger: l, head: h, live: map[string]bool{}}
+		v = verification{Ledger: l, head: h, live: map[string]bool{}, keys: map[string]bool{}}
 		v.report.Version, v.report.Oldest = h.Version, h.Oldest()
 		err := v.checkBlobs(ctx)
 		if err == nil {
@@ -35,10 +35,13 @@ func (l *Ledger) Verify(ctx context.Context, check func(*Head, *document.Documen
 		if err == nil {
 			err = v.survey(ctx)
 		}
-		report = v.report
 		return err
 	})
-	return report, err
+	if err == nil {
+		v.report.Data, err = NewDataStore(l.db, l.sealer, l.user).verify(ctx, v.keys)
+	}
+	v.report.Keys = slices.Sorted(maps.Keys(v.keys))
+	return v.report, err
 }
 
 // verification is one attempt to verify a workspace.
@@ -46,6 +49,7 @@ type verification struct {
 	*Ledger
 	head   *Head
 	live   map[string]bool // the names of the blobs to which the head refers
+	keys   map[string]bool // the ids of those with which values are sealed
 	report Report
 }
 
@@ -85,33 +89,22 @@ func (v *verification) checkContent(ctx context.Context, check func(*Head, *docu
 	if err != nil {
 		return err
 	}
-	var snapshots []*snapshot
+	snapshots := map[uint64]*snapshot{}
 	for i := range segments {
-		snapshots = append(snapshots, &segments[i].Snapshot)
+		snapshots[segments[i].Snapshot.Version] = &segments[i].Snapshot
 	}
 	if v.head.Snapshot != nil {
-		snapshots = append(snapshots, v.head.Snapshot)
+		snapshots[v.head.Snapshot.Version] = v.head.Snapshot
 	}
-	doc, at := document.New(), Position{}
-	// begin goes on with the next snapshot, if it is at this position.
-	begin := func() error {
-		if len(snapshots) == 0 || snapshots[0].Version > at.Version {
-			return nil
-		}
-		if snapshots[0].Position != at {
-			return v.errBrokenChain()
-		}
-		doc, err = v.readSnapshot(ctx, snapshots[0])
-		snapshots = snapshots[1:]
+	at, err := v.oldest(ctx, v.head)
+	if err != nil {
 		return err
 	}
-	if len(snapshots) > 0 {
-		at = snapshots[0].Position
-	}
-	if err := begin(); err != nil {
+	doc, err := v.readSnapshot(ctx, snapshots[at.Version])
+	if err != nil {
 		return err
 	}
-	for r, err := range v.RecordsBetween(ctx, v.head, at.Version, v.head.Version) {
+	for r, err := range v.records(ctx, v.head, at, v.head.Version) {
 		if err == nil {
 			err = doc.ApplyRecord(r.Effects, r.origin())
 		}
@@ -119,38 +112,39 @@ func (v *verification) checkContent(ctx context.Context, check func(*Head, *docu
 			return err
 		}
 		v.report.Records++
-		at = Position{r.Version, r.Chain}
-		if err := begin(); err != nil {
-			return err
+		if s := snapshots[r.Version]; s != nil {
+			if s.Chain != r.Chain {
+				return v.errBrokenChain()
+			}
+			if doc, err = v.readSnapshot(ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	return check(v.head, doc)
 }
 
-// survey collects the keys with which values are sealed.
+// survey notes the keys with which the head and the blobs are sealed.
 func (v *verification) survey(ctx context.Context) error {
-	keys := map[string]bool{}
-	note := func(e store.Entry) {
-		if _, _, h := cutSealHeader(e.Value); h.Sealed {
-			keys[h.Key] = true
-		}
-	}
-	e, err := store.Get(ctx, v.db, v.key)
-	if err == nil {
-		note(e)
-	} else if !errors.Is(err, store.ErrNotFound) {
+	entries, err := v.db.Get(ctx, v.key)
+	if err != nil {
 		return err
 	}
+	noteSealKey(v.keys, entries[0].Value)
 	for e, err := range v.db.List(ctx, v.blobKey(""), "", true) {
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		default:
-			note(e)
 		}
+		noteSealKey(v.keys, e.Value)
 	}
-	v.report.Keys = slices.Sorted(maps.Keys(keys))
 	return nil
+}
+
+// noteSealKey notes the id of the key with which a value is sealed.
+func noteSealKey(keys map[string]bool, value []byte) {
+	if _, _, h := cutSealHeader(value); h.Sealed {
+		keys[h.Key] = true
+	}
 }
 
 // liveBlobs yields the names of the blobs to which a head refers, and of those
