@@ -14,7 +14,7 @@ import (
 // Commit stores the changes since the last commit. Committed changes survive
 // the process: a holder that takes the run over continues with them. What it has
 // written to shared fields is stored for this run only, until it is finished. If the
-// store is away, Commit tries again until ctx ends or the lease is nearly over.
+// store is away, Commit tries again until ctx ends or the lease is lost.
 //
 // If Commit returns an error, nothing was stored, unless the error is
 // store.ErrUnknownOutcome. In that case the run has ended here, and the holder

@@ -34,7 +34,6 @@ type feed struct {
 	reported atomic.Bool
 
 	mu        sync.Mutex
-	answered  time.Time    // when the store has answered last, to anybody
 	head      *ledger.Head // the newest that is known, or nil
 	threads   userThreads  // if the workspace is a user part
 	told      *ledger.Head // the one up to which endings are told, or nil
@@ -64,7 +63,7 @@ func (all *feeds) follow(l *ledger.Ledger, messageID string) (w *follower, leave
 	isNew := f == nil
 	if isNew {
 		f = &feed{
-			m: all.m, ledger: l, wake: make(chan struct{}, 1), answered: time.Now(),
+			m: all.m, ledger: l, wake: make(chan struct{}, 1),
 			followers: map[*follower]bool{}, changes: map[*toldRun]*runChanges{},
 		}
 		f.ctx, f.stop = context.WithCancel(all.m.ctx)
@@ -120,7 +119,6 @@ func (all *feeds) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.answered = time.Now()
 	if f.head == nil || h.Age().After(f.head.Age()) {
 		f.head = h
 	}
@@ -182,13 +180,8 @@ func (f *feed) loop() {
 		if f.reported.Swap(false) || time.Since(looked) >= interval {
 			looked = time.Now()
 			look.Reset(interval)
-			switch err := f.look(); {
-			case err == nil:
-				f.noteAnswer()
-			case !mayPass(err), f.isStoreAway():
+			if err := f.look(); err != nil && f.ctx.Err() == nil {
 				f.fail(err)
-			default:
-				f.m.noteStoreError(f.ctx, f.ledger.User(), err)
 			}
 		}
 		f.tellSummary()
@@ -196,30 +189,18 @@ func (f *feed) loop() {
 	}
 }
 
-// noteAnswer notes that the store has answered.
-func (f *feed) noteAnswer() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.answered = time.Now()
-}
-
-// isStoreAway reports whether the store has not answered for
-// Options.StoreTimeout.
-func (f *feed) isStoreAway() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return time.Since(f.answered) >= f.m.storeTimeout
-}
-
-// look reads the head.
+// look reads the head, and tries that again while the store is away, until
+// Options.StoreTimeout is over.
 func (f *feed) look() error {
-	ctx, cancel := context.WithTimeout(f.ctx, f.m.patience())
+	ctx, cancel := f.m.withinStoreTimeout(f.ctx)
 	defer cancel()
-	_, err := f.ledger.ReadHead(ctx)
-	if err == nil && ledger.IsShared(f.ledger.User()) {
-		err = f.lookAtThreads(ctx)
-	}
-	return err
+	return f.m.persist(ctx, f.ledger.User(), mayPass, func(ctx context.Context) error {
+		_, err := f.ledger.ReadHead(ctx)
+		if err == nil && ledger.IsShared(f.ledger.User()) {
+			err = f.lookAtThreads(ctx)
+		}
+		return err
+	})
 }
 
 // watchStore wakes the loop when the store reports a change of the head. It

@@ -50,8 +50,8 @@ const (
 	// OpRun, or an operation in it.
 	OpCommit OpKind = "commit"
 	// OpTakeover is the attempt to take over a run that has no holder, or whose
-	// holder has not renewed its lease for too long. A Manager whose own lease has
-	// expired makes one that leaves the run without a holder. It is a root.
+	// holder has not renewed its lease for too long. A Manager that has given a lease
+	// up makes one that leaves the run without a holder. It is a root.
 	OpTakeover OpKind = "takeover"
 	// OpHeartbeat is one renewal of the leases of the Manager, all together. It
 	// is a root, without a user. A run whose lease is renewed by itself has an
