@@ -30,6 +30,7 @@ type office struct {
 	asked int
 
 	db        store.Store
+	opts      workspace.Options
 	meanwhile func() // is called before each answer
 }
 
@@ -97,9 +98,10 @@ func newOffice(t *testing.T, opts ...tool.Option) *office {
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{answer}})
 	}
 	o.db = store.NewMemory()
-	o.m = open(t, o.db, workspace.Options{Schema: officeSchema, Run: workspace.Loop(&tool.Loop{
+	o.opts = workspace.Options{Schema: officeSchema, Run: workspace.Loop(&tool.Loop{
 		Agents: map[string]tool.Agent{"clerk": {Ask: ask, Tools: []*tool.Tool{pay}}},
-	})})
+	})}
+	o.m = open(t, o.db, o.opts)
 	t.Cleanup(func() { _ = o.m.Close() })
 	return o
 }

@@ -124,6 +124,14 @@ func TestExpiry(t *testing.T) {
 			require.Empty(t, o.waits(t))
 			require.LessOrEqual(t, o.asked, 2)
 		},
+		"another process": func(t *testing.T, o *office) {
+			hear(t, o, "pay a", "")
+			require.NoError(t, o.m.Close())
+			o.m = open(t, o.db, o.opts)
+			time.Sleep(wait + soon)
+			require.Empty(t, o.waits(t))
+			require.Empty(t, expiring(t, o.db))
+		},
 		"the user is deleted": func(t *testing.T, o *office) {
 			hear(t, o, "pay a", "")
 			require.NoError(t, o.m.Delete(t.Context(), "ann"))

@@ -64,7 +64,6 @@ func (s *suite) run(t *testing.T) {
 		"SendersToOneUser":   (*suite).SendersToOneUser,
 		"Threads":            (*suite).Threads,
 		"LiveText":           (*suite).LiveText,
-		"Expiry":             (*suite).Expiry,
 	} {
 		t.Run(name, func(t *testing.T) { scenario(s, t) })
 	}
