@@ -2,10 +2,13 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/anishathalye/porcupine"
 
 	"github.com/agentstate/state/store"
 )
@@ -39,9 +42,15 @@ func (r *recorder) perform(client int, o operation, execute func(operation) (ope
 	if err != nil {
 		return result, err
 	}
+	if result.Outcome == unknown {
+		if o.Op == "get" {
+			return result, nil // it has no effect and no result
+		}
+		end = math.MaxInt64 // it may still be made
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.history.addOperation(client, o, call, result, end)
+	r.history = append(r.history, porcupine.Operation{ClientId: client, Input: o, Call: call, Output: result, Return: end})
 	return result, nil
 }
 

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -14,16 +13,6 @@ import (
 
 // history is the operations of all clients with the times of one clock.
 type history []porcupine.Operation
-
-func (h *history) addOperation(client int, q operation, call int64, r operationResult, end int64) {
-	if r.Outcome == unknown {
-		if q.Op == "get" {
-			return // has no effect and no result
-		}
-		end = math.MaxInt64 // it may still be made
-	}
-	*h = append(*h, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: r, Return: end})
-}
 
 // check returns an error if the history is not linearizable.
 func (h history) check() error {

@@ -145,47 +145,38 @@ func (f *fixture) requireKeys(want, got []string) {
 // testConcurrentWrites requires that a list has each unchanged key exactly
 // once while writers create, change and delete keys between them.
 func testConcurrentWrites(f *fixture) {
-	var stable []string
-	for i := range 300 {
-		stable = append(stable, fmt.Sprintf("key/%04d/stable", i))
-	}
+	stable := numbered("key/stable/", 300)
 	f.putKeys(stable)
 	ctx, stop := context.WithCancel(f.ctx)
 	defer stop()
-	writers := []store.Store{nil, f.open(), f.open()}
+	writers := f.openHandles(2)
 	f.runWorkers(3, func(worker int) error {
-		if worker == 0 {
+		if worker == 2 {
 			defer stop()
 			for range 10 {
-				var got, all []string
-				for entry, err := range f.s.List(f.ctx, "key/", "", true) {
-					if err != nil {
-						return err
-					}
-					all = append(all, entry.Key)
-					if strings.HasSuffix(entry.Key, "/stable") {
-						got = append(got, entry.Key)
-					}
+				entries, err := collect(f.s.List(f.ctx, "key/", "", true))
+				if err != nil {
+					return err
 				}
+				keys := keysOf(entries)
+				if !slices.IsSorted(keys) || len(slices.Compact(keys)) != len(entries) {
+					return errors.New("a key is yielded twice or out of order")
+				}
+				got := slices.DeleteFunc(keys, func(key string) bool { return strings.Contains(key, "+") })
 				if !slices.Equal(stable, got) {
 					return fmt.Errorf("of %d unchanged keys, %d are yielded", len(stable), len(got))
-				}
-				if !slices.IsSorted(all) || len(slices.Compact(all)) != len(all) {
-					return errors.New("a key is yielded twice or out of order")
 				}
 			}
 			return nil
 		}
-		s := writers[worker]
 		for i := worker; ctx.Err() == nil; i += 7 {
-			key := fmt.Sprintf("key/%04d/%d", i%300, worker)
-			if _, err := store.Put(f.ctx, s, key, []byte("value"), store.Always); err != nil {
-				return err
+			key := fmt.Sprintf("%s+%d", stable[i%300], worker)
+			_, err := store.Put(f.ctx, writers[worker], key, []byte("value"), store.Always)
+			if err == nil && i%3 == 0 {
+				err = store.Delete(f.ctx, writers[worker], key, store.Always)
 			}
-			if i%3 == 0 {
-				if err := store.Delete(f.ctx, s, key, store.Always); err != nil {
-					return err
-				}
+			if err != nil {
+				return err
 			}
 		}
 		return nil
