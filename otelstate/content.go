@@ -1,12 +1,11 @@
 package otelstate
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
 )
 
 // maxContent is about the maximum length of an attribute with content, in
@@ -15,16 +14,6 @@ const maxContent = 8 << 10
 
 // maxName is the maximum length of an id or a name that a provider has made.
 const maxName = 256
-
-// clip returns the beginning of a text, with at most n bytes. Secrets must have
-// been masked before, because half a secret is not found.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	const more = "…"
-	return fault.Prefix(text, max(0, n-len(more))) + more
-}
 
 // A chatMessage is a message in the form of the conventions.
 type chatMessage struct {
@@ -68,11 +57,8 @@ func encode(messages []chatMessage) string {
 	if len(messages) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(messages) // strings only
-	return strings.TrimSuffix(b.String(), "\n")
+	data, _ := jsontext.Marshal(messages) // strings only
+	return string(data)
 }
 
 // chatMessages returns as many messages, from the first, as an attribute may
@@ -81,7 +67,7 @@ func chatMessages(list []state.Message, redact func(string) string) []chatMessag
 	var messages []chatMessage
 	room := maxContent
 	take := func(text string) string {
-		text = clip(redact(text), max(room, 0))
+		text = fault.ClipTo(redact(text), max(room, 0)) // half a secret is not found, a whole one is masked
 		room -= len(text)
 		return text
 	}

@@ -3,13 +3,13 @@ package otelstate
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/provider"
 )
 
@@ -67,14 +67,11 @@ func (t *Tracer) inference(
 	if s.IsRecording() {
 		s.SetAttributes(t.attributes(call, r, redact)...)
 	}
-	s.End(trace.WithTimestamp(latest(r.StartedAt, r.CreatedAt)))
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+	ended := r.CreatedAt
+	if ended.Before(r.StartedAt) {
+		ended = r.StartedAt
 	}
-	return b
+	s.End(trace.WithTimestamp(ended))
 }
 
 // modelCall is what a response says, without secrets.
@@ -90,7 +87,7 @@ func (t *Tracer) read(r *state.InferenceResult, redact func(string) string) mode
 		said.Usage = r.Usage
 	}
 	call := modelCall{Summary: said, provider: t.opts.Provider, agent: r.Agent}
-	call.Model, call.ID, call.StopReason = clip(redact(said.Model), maxName), clip(redact(said.ID), maxName), clip(redact(said.StopReason), maxName)
+	call.Model, call.ID, call.StopReason = fault.ClipTo(redact(said.Model), maxName), fault.ClipTo(redact(said.ID), maxName), fault.ClipTo(redact(said.StopReason), maxName)
 	switch said.Format {
 	case provider.OpenAI, provider.OpenAIResponses:
 		call.provider = providerOpenAI

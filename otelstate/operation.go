@@ -86,19 +86,14 @@ func operationAttributes(op workspace.Operation) []attribute.KeyValue {
 			attrs = append(attrs, attribute.Int(key, n))
 		}
 	}
-	version := func() {
-		if op.Version > 0 {
-			attrs = append(attrs, attribute.Int64(keyVersion, int64(op.Version)))
-		}
-	}
 	switch op.Kind {
 	case workspace.OpHandle:
 		attrs = text(text(attrs, keyStatus, string(op.Status)), keyRun, op.RunID)
 	case workspace.OpRun:
 		attrs = append(attrs, attribute.String(keyEnding, ending(op)))
-		version()
+		count(keyVersion, int(op.Version))
 	default:
-		version()
+		count(keyVersion, int(op.Version))
 		count(keyEffects, op.Effects)
 		count(keyBytes, op.Bytes)
 		count(keyTries, op.Tries)

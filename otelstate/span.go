@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // span is a context that carries a span of this package.
@@ -87,7 +89,7 @@ func (s *span) end(err error, redact func(string) string) {
 		s.SetAttributes(attribute.String(keyErrorType, errorType(err)))
 		description := ""
 		if s.tracer.opts.Content && redact != nil {
-			description = clip(redact(err.Error()), maxContent)
+			description = fault.ClipTo(redact(err.Error()), maxContent)
 		}
 		s.SetStatus(codes.Error, description)
 	}

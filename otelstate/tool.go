@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
@@ -21,12 +22,12 @@ func (t *Tracer) StartCall(ctx context.Context, c tool.CallInfo) context.Context
 	))
 	if s.IsRecording() {
 		redact := redactorIn(ctx, c.Redact)
-		attrs := text(nil, keyToolCall, clip(redact(c.Call.ID), maxName))
+		attrs := text(nil, keyToolCall, fault.ClipTo(redact(c.Call.ID), maxName))
 		if c.Batch > 0 {
 			attrs = append(attrs, attribute.Int(keyBatch, c.Batch))
 		}
 		if t.opts.Content {
-			attrs = append(attrs, attribute.String(keyToolArguments, clip(redact(string(c.Call.Input)), maxContent)))
+			attrs = append(attrs, attribute.String(keyToolArguments, fault.ClipTo(redact(string(c.Call.Input)), maxContent)))
 		}
 		s.SetAttributes(attrs...)
 	}
@@ -52,7 +53,7 @@ func (t *Tracer) EndCall(ctx context.Context, c tool.CallInfo, r tool.Result) {
 	}
 	redact := redactorIn(ctx, c.Redact)
 	if t.opts.Content && r.Message.Raw() != "" {
-		s.SetAttributes(attribute.String(keyToolResult, clip(redact(r.Message.Text()), maxContent)))
+		s.SetAttributes(attribute.String(keyToolResult, fault.ClipTo(redact(r.Message.Text()), maxContent)))
 	}
 	s.end(err, redact)
 }

@@ -50,20 +50,15 @@ func (m *Manager) waitInGrace(ctx context.Context, done <-chan struct{}) bool {
 	}
 	grace := time.NewTimer(m.opts.TTL)
 	defer grace.Stop()
-	select {
-	case <-done:
-		return true
-	case <-grace.C:
-		return false
-	case <-m.ctx.Done():
-	}
-	// Close waits for one TTL, in which the runs are left to others.
-	grace.Reset(m.opts.TTL * 3 / 4)
-	select {
-	case <-done:
-		return true
-	case <-grace.C:
-		return false
+	for closed := m.ctx.Done(); ; closed = nil {
+		select {
+		case <-done:
+			return true
+		case <-grace.C:
+			return false
+		case <-closed: // Close waits for one TTL, in which the runs are left to others
+			grace.Reset(m.opts.TTL * 3 / 4)
+		}
 	}
 }
 

@@ -71,7 +71,8 @@ func (r turnRun) Waiting() []state.ToolCall {
 }
 
 func (r turnRun) Approved(c state.ToolCall) (by string, ok bool) {
-	return r.suspended.approved(runctx.Key(c))
+	was := r.suspended.get(runctx.Key(c))
+	return was.By, was.Approved > 0
 }
 
 // Decided returns the calls that the message of the run has decided, as the

@@ -115,17 +115,17 @@ func (m *Manager) Delete(ctx context.Context, userID string) error {
 // may bring it back: choose hours or days. If the user returns, a Manager that
 // knows the workspace, but has not seen its deletion returns ErrRolledBack until
 // [Manager.Accept].
-func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, error) {
-	err := m.enter()
-	if err != nil {
-		return 0, wrapError("expire", "", err)
+func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (n int, err error) {
+	defer func() { err = wrapError("expire", "", err) }()
+	if err := m.enter(); err != nil {
+		return 0, err
 	}
 	defer m.leave()
-	if m.readOnly {
-		return 0, wrapError("expire", "", store.ErrReadOnly)
-	}
-	if olderThan < 0 {
-		return 0, wrapError("expire", "", fmt.Errorf("%w: olderThan is negative", ErrInvalid))
+	switch {
+	case m.readOnly:
+		return 0, store.ErrReadOnly
+	case olderThan < 0:
+		return 0, fmt.Errorf("%w: olderThan is negative", ErrInvalid)
 	}
 	before := ledger.CurrentTime().Add(-olderThan)
 	var removed atomic.Int64
@@ -136,7 +136,7 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (int, err
 			}
 		}
 	}
-	_, err = m.forEach(ctx, "expire", deleted, func(user string) error {
+	err = m.forEach(ctx, "expire", deleted, func(user string) error {
 		l, err := m.ledger(user)
 		if err != nil {
 			return err

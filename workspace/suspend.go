@@ -35,13 +35,14 @@ func (r *Run) Suspend(callIDs ...string) error {
 // changed.
 func (c *liveContent) answer(agent string, m state.ToolResultMessage) error {
 	key := runctx.Key(m.Call())
-	if !c.suspended.has(key) {
+	was := c.suspended.get(key)
+	if was.Calls <= was.Approved {
 		return notSuspended(key)
 	}
 	open := openCalls(c.state)[key]
 	branch := c.state.Fork()
 	st := branch
-	if agent != "" && !c.suspended.isClient(key) {
+	if agent != "" && was.Reason != errClient.Error() {
 		st = branch.As(agent)
 	}
 	err := st.History().Answer(m)

@@ -176,18 +176,11 @@ func (s *suspendedCalls) end(err error) {
 	s.ended = err
 }
 
-// has reports whether a call with a key waits.
-func (s *suspendedCalls) has(key string) bool {
+// get returns what is known of the calls with a key.
+func (s *suspendedCalls) get(key string) document.Suspension {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now[key].Calls > s.now[key].Approved
-}
-
-// isClient reports whether the calls with a key are of tools of the sender.
-func (s *suspendedCalls) isClient(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.now[key].Reason == errClient.Error()
+	return s.now[key]
 }
 
 // takeOne removes one call with a key that waits.
@@ -214,14 +207,6 @@ func (s *suspendedCalls) approve(key, by string) bool {
 	was.By = by
 	s.now[key] = was
 	return true
-}
-
-// approved reports whether a call with a key is approved, and by whom.
-func (s *suspendedCalls) approved(key string) (by string, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now[key]
-	return now.By, now.Approved > 0
 }
 
 // setCalls changes how many calls with a key a list has. Approved ones have gone

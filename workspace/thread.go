@@ -80,17 +80,14 @@ func (f *feed) lookAtThreads(ctx context.Context) error {
 		}
 	}
 	f.mu.Lock()
-	first := f.threads.newest == nil
-	if first {
+	if f.threads.newest == nil { // what there was is not told
 		f.threads.newest = map[string]*ledger.Head{}
+		for _, u := range heads {
+			f.threads.newest[u.User] = u.Head
+		}
 	}
 	f.mu.Unlock()
 	f.noteThreads(heads)
-	if first { // what there was is not told
-		f.mu.Lock()
-		f.threads.fresh = nil
-		f.mu.Unlock()
-	}
 	return nil
 }
 

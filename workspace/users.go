@@ -41,10 +41,10 @@ func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 
 // forEach calls fn for each of the ids of workspaces, for many of them
 // concurrently. It goes on after an error, unless the listing fails or ctx ends,
-// and returns all errors and their number.
+// and returns all errors.
 func (m *core) forEach(
 	ctx context.Context, op string, ids iter.Seq2[string, error], fn func(id string) error,
-) (failed int, err error) {
+) error {
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
@@ -73,7 +73,7 @@ func (m *core) forEach(
 		})
 	}
 	wg.Wait()
-	return len(errs), errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // maxGlimpses is the number of workspaces at which forEach looks concurrently.
@@ -127,7 +127,7 @@ func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.L
 				}
 			}
 		}
-		if _, err := m.forEach(ctx, "delete user", threads, func(id string) error { return m.Delete(ctx, id) }); err != nil {
+		if err := m.forEach(ctx, "delete user", threads, func(id string) error { return m.Delete(ctx, id) }); err != nil {
 			return err
 		}
 	}

@@ -110,7 +110,10 @@ func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint6
 		}
 		*v = View{Workspace: c.Workspace, Exists: h.Exists(), Version: at.Version, Chain: at.Chain, Oldest: h.Oldest(), LastActive: h.Updated}
 		v.state = c.storedState
-		if err := v.readNumbers(doc); err != nil {
+		if v.numbers, err = doc.Numbers(); err != nil {
+			return err
+		}
+		if v.origins, err = doc.Origins(); err != nil {
 			return err
 		}
 		former := c.moved.FormerNames()
@@ -229,14 +232,6 @@ func (v *View) Messages(after, n int) iter.Seq[NumberedMessage] {
 		list = slices.DeleteFunc(list, func(m NumberedMessage) bool { return n == 0 || m.Number > lowest[n-1].Number })
 	}
 	return slices.Values(list)
-}
-
-// readNumbers reads the numbers of the conversation.
-func (v *View) readNumbers(doc *document.Document) (err error) {
-	if v.numbers, err = doc.Numbers(); err == nil {
-		v.origins, err = doc.Origins()
-	}
-	return err
 }
 
 // numberedJSON is the JSON of a NumberedMessage.
