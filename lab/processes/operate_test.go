@@ -86,15 +86,15 @@ func (o *operator) keep(h *held) int {
 }
 
 // end lets the function of a run return, unless its context has ended, and waits
-// until the run has ended.
-func (h *held) end(ctx context.Context, failure error) error {
+// until the run has ended. The memory tells why: a commit would store the message.
+func (h *held) end(failure error) error {
 	returns := h.run.Context().Err() == nil
 	if returns {
 		h.result <- failure
 	}
 	<-h.run.Context().Done()
 	for {
-		switch err := h.run.Commit(ctx); { // tells why it has ended
+		switch err := h.run.Memory().Set("late", ""); {
 		case err == nil: // it has been abandoned, and is being given back
 			time.Sleep(time.Millisecond)
 		case returns && errors.Is(err, workspace.ErrRunEnded):
@@ -129,7 +129,7 @@ func (o *operator) do(q request) reply {
 		if q.Op == "fail" {
 			failure = errors.New("as it was told")
 		}
-		err = h.end(ctx, failure)
+		err = h.end(failure)
 	case "abandon":
 		h.call.abandon()
 	case "update":
