@@ -3,13 +3,19 @@ package document
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/internal/test/effort/property"
+	"github.com/agentstate/state/internal/test/histories"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -101,6 +107,55 @@ func TestEndedRunAnswersItsCalls(t *testing.T) {
 			require.Empty(t, again)
 		})
 	}
+}
+
+// A run ends whatever its conversation is: the calls that it has made get an
+// answer, nothing else changes, and nothing is left to answer then.
+func TestRunsEndWithBrokenConversations(t *testing.T) {
+	property.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(1, rapid.Uint64().Draw(t, "seed")))
+		msgs := histories.Valid(rng, histories.Everyone)
+		for range rapid.IntRange(0, 3).Draw(t, "mutations") {
+			msgs = histories.Mutate(rng, msgs)
+		}
+		if rapid.Bool().Draw(t, "no results") {
+			msgs = slices.DeleteFunc(msgs, func(m state.Message) bool {
+				_, ok := m.(state.ToolResultMessage)
+				return ok && rng.IntN(2) == 0
+			})
+		}
+		msgs = slices.DeleteFunc(msgs, func(m state.Message) bool { return m == nil || m.Raw() == "" })
+		d, earlier := New(), rapid.IntRange(0, len(msgs)).Draw(t, "earlier")
+		var base *Document
+		for _, part := range [][]state.Message{msgs[:earlier], msgs[earlier:]} {
+			base = d.Clone()
+			st := load(t, d)
+			saved := st.Snapshot()
+			require.NoError(t, state.Messages.Set(st, part))
+			commit(t, d, saved, st.Snapshot())
+		}
+		waiting := map[string]Suspension{}
+		for _, call := range transcript.Pending(msgs) {
+			if key := runctx.Key(call); rng.IntN(2) == 0 {
+				waiting[key] = Suspension{RunID: "a", Calls: waiting[key].Calls + 1}
+			}
+		}
+		effects, err := SuspendedEffects(nil, waiting)
+		require.NoError(t, err)
+		require.NoError(t, d.Apply(effects))
+		effects, err = d.EndRun(func() (*Document, error) { return base, nil }, "")
+		require.NoError(t, err)
+		require.NoError(t, d.Apply(effects))
+		left := raws(state.Messages.Or(load(t, d), nil))
+		for _, text := range raws(msgs) {
+			at := slices.Index(left, text)
+			require.GreaterOrEqual(t, at, 0)
+			left = slices.Delete(left, at, at+1)
+		}
+		for _, text := range left {
+			require.Contains(t, text, origin.NoResult)
+		}
+	})
 }
 
 // A broken conversation is not mended when there is nothing to answer.
