@@ -11,7 +11,7 @@ const (
 	// a write did not affect its row.
 	refusedMariaDB = "31999"
 	// maxCompound is the number of writes that a compound statement makes.
-	maxCompound = 32
+	maxCompound = 128
 )
 
 // batchMariaDB returns a compound statement, which is a transaction in one round
