@@ -20,7 +20,6 @@ type process struct {
 	dead    bool
 	rate    float64            // of its clock
 	seen    mark               // the newest head that it has read
-	gone    mark               // a deletion after which it has found no head, which may be stale: see sees
 	strict  bool               // it cannot use content with the field alien
 	checked *document.Document // the content whose document was checked last
 
@@ -32,23 +31,11 @@ type process struct {
 	turns       *turns       // nil if it has none
 }
 
-// sees notes that a process was shown a head. If it finds none after a deletion,
-// the deletion has expired, or the read is stale: then blobs may show that, and
-// what was deleted is not seen again.
+// sees notes that a process was shown a head. A deletion stays seen when no head
+// is found after it, until a later workspace comes: the read may be stale.
 func (p *process) sees(e revised) {
-	if e.mark.isBehind(p.seen) {
-		return
-	}
-	if e.mark == absent {
-		if p.seen.deleted {
-			p.gone = p.seen
-		}
-		p.seen = mark{epoch: p.seen.epoch}
-		return
-	}
-	p.seen = e.mark
-	if !e.mark.isBehind(p.gone) {
-		p.gone = mark{}
+	if e.mark != absent && !e.mark.isBehind(p.seen) {
+		p.seen = e.mark
 	}
 }
 
@@ -102,8 +89,7 @@ func (r *held) messageID() string {
 // isBehind reports whether the head that the actor has read does not follow what
 // its process had seen. It may follow a deletion that the process has seen since.
 func (a *actor) isBehind() bool {
-	p := a.process
-	return a.read.isBehind(a.before) && a.read.isBehind(p.seen) && (!p.gone.deleted || a.read.isBehind(p.gone))
+	return a.read.isBehind(a.before) && a.read.isBehind(a.process.seen)
 }
 
 type crashed struct{}

@@ -145,14 +145,14 @@ func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
 	delay := newBackoff()
 	var older error
 	for reread := 0; ; reread++ {
-		before := l.seen.mark()
+		before := l.seen.floor()
 		h, cond, err := l.fetchHead(ctx)
 		switch {
 		case errors.As(err, new(*absentHeadError)): // the read may have been stale
 		case err != nil:
 			return nil, cond, err
 		case l.seen.note(h, before):
-			if h.Seq > before.Seq {
+			if h.Seq > 0 && h.mark() != before {
 				l.opts.Observe(h, nil)
 			}
 			return h, cond, nil
@@ -352,10 +352,10 @@ type writeMark struct {
 // seenHead remembers the newest head that a ledger has seen: a store that shows
 // an older one has lost a write. It is safe for concurrent use.
 type seenHead struct {
-	mu      sync.Mutex
-	newest  writeMark
-	epoch   uint64 // of the newest head
-	deleted bool   // the newest head says that the workspace was deleted
+	mu       sync.Mutex
+	newest   writeMark
+	epoch    uint64    // of the newest head
+	deletion writeMark // the newest head, if it says that the workspace was deleted, also when no head is found since
 }
 
 // mark returns the mark of the newest head that was seen.
@@ -365,26 +365,34 @@ func (s *seenHead) mark() writeMark {
 	return s.newest
 }
 
+// floor returns the mark of the head that the next one is or follows. If there
+// was no head after a deletion, the deletion has expired, or the read was stale.
+func (s *seenHead) floor() writeMark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.newest, s.deletion)
+}
+
 // note notes that a head was seen. It reports false if the head does not follow
-// the newest one seen before the read began: it is older, or its operations show
-// that it comes from another one. A newer one that another goroutine has seen
-// since does not count, nor does an older one if another goroutine has found
-// since that the workspace has expired.
+// before, the floor when the read began: it is older, or its operations show that
+// it comes from another one. A newer one that another goroutine has seen since
+// does not count.
 func (s *seenHead) note(h *Head, before writeMark) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.deleted && h.Epoch > s.epoch { // the deleted workspace has expired
+	if s.deletion.Seq > 0 && h.Epoch > s.epoch { // the deleted workspace has expired
 		s.replace(h)
 		return true
 	}
 	if h.Epoch < s.epoch { // a workspace that has expired
 		return false
 	}
-	known := h.nonceAt(s.newest.Seq)
-	if h.Seq < min(before.Seq, s.newest.Seq) || s.newest.Seq > 0 && known != "" && known != s.newest.Nonce {
+	floor := cmp.Or(s.newest, s.deletion)
+	known := h.nonceAt(floor.Seq)
+	if h.Seq < min(before.Seq, floor.Seq) || floor.Seq > 0 && known != "" && known != floor.Nonce {
 		return false
 	}
-	if h.Seq >= s.newest.Seq {
+	if h.Seq >= floor.Seq {
 		s.replace(h)
 	}
 	return true
@@ -392,9 +400,13 @@ func (s *seenHead) note(h *Head, before writeMark) bool {
 
 // replace makes a head the newest one. The caller holds mu.
 func (s *seenHead) replace(h *Head) {
-	s.newest, s.deleted = h.mark(), !h.Deleted.IsZero()
-	if h.Seq > 0 { // else it has no Epoch yet
-		s.epoch = h.Epoch
+	s.newest = h.mark()
+	if h.Seq == 0 {
+		return // it has no Epoch yet
+	}
+	s.epoch, s.deletion = h.Epoch, writeMark{}
+	if !h.Deleted.IsZero() {
+		s.deletion = s.newest
 	}
 }
 
@@ -402,14 +414,14 @@ func (s *seenHead) replace(h *Head) {
 func (s *seenHead) overtake(h *Head) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.Seq, h.Epoch, h.Ops = max(h.Seq, s.newest.Seq)+acceptLead, max(h.Epoch, s.epoch), ""
+	h.Seq, h.Epoch, h.Ops = max(h.Seq, s.newest.Seq, s.deletion.Seq)+acceptLead, max(h.Epoch, s.epoch), ""
 }
 
 // forget forgets the head, which was removed.
 func (s *seenHead) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.newest, s.deleted, s.epoch = writeMark{}, false, 0
+	s.newest, s.epoch, s.deletion = writeMark{}, 0, writeMark{}
 }
 
 // mark returns the mark of the write that made the head.

@@ -196,10 +196,14 @@ var mutants = []mutant{
 		{"takeover.go", "return h.LeaseState() == c.Observed", "return h.LeaseState().leaseID == c.Observed.leaseID"},
 	}},
 	{name: "another head with the same seq is believed", variant: "failover", edits: []textEdit{
-		{"ledger.go", " || s.newest.Seq > 0 && known != \"\" && known != s.newest.Nonce {", " || known == \"\" && false {"},
+		{"ledger.go", " || floor.Seq > 0 && known != \"\" && known != floor.Nonce {", " || known == \"\" && false {"},
+	}},
+	{name: "what was deleted is believed after a read without a head", variant: "batch", edits: []textEdit{
+		{"ledger.go", "	floor := cmp.Or(s.newest, s.deletion)\n", "	floor := s.newest\n"},
+		{"ledger.go", "	return cmp.Or(s.newest, s.deletion)\n", "	return s.newest\n"},
 	}},
 	{name: "a fork that has overtaken what was seen is believed", variant: "failover", edits: []textEdit{
-		{"ledger.go", "known != \"\" && known != s.newest.Nonce {", "known != \"\" && known != s.newest.Nonce && h.Seq == s.newest.Seq {"},
+		{"ledger.go", "known != \"\" && known != floor.Nonce {", "known != \"\" && known != floor.Nonce && h.Seq == floor.Seq {"},
 	}},
 	{name: "a transition changes the head that is remembered", edits: []textEdit{
 		{"commit.go", "Head: h.clone(), ctx", "Head: h, ctx"},
@@ -261,7 +265,7 @@ var mutants = []mutant{
 		{"operation.go", "		t.dropOutcomes()\n", ""},
 	}},
 	{name: "an accepted head has the number of one that was seen", variant: "failover", edits: []textEdit{
-		{"ledger.go", "max(h.Seq, s.newest.Seq)+acceptLead, max", "h.Seq, max"},
+		{"ledger.go", "max(h.Seq, s.newest.Seq, s.deletion.Seq)+acceptLead, max", "h.Seq, max"},
 	}},
 	{name: "a submission does not check that content fits", edits: []textEdit{
 		{"submission.go", "if err := t.reader.checkFits(t.ctx, t.Head); err != nil {", "if err := error(nil); err != nil {"},
