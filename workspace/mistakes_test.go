@@ -13,21 +13,21 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// verbs returns the operations on a user's workspace, with ids of things that it
-// does not have.
-func verbs(m *workspace.Manager) map[string]func(ctx context.Context, user string) error {
+// verbs returns the operations on a user's workspace, with the id of a message or a
+// run.
+func verbs(m *workspace.Manager, id string) map[string]func(ctx context.Context, user string) error {
 	return map[string]func(ctx context.Context, user string) error{
 		"Accept":  func(ctx context.Context, u string) error { return m.Accept(ctx, u) },
-		"Await":   func(ctx context.Context, u string) error { _, err := m.Await(ctx, u, "9"); return err },
-		"Cancel":  func(ctx context.Context, u string) error { return m.Cancel(ctx, u, "9", "why") },
+		"Await":   func(ctx context.Context, u string) error { _, err := m.Await(ctx, u, id); return err },
+		"Cancel":  func(ctx context.Context, u string) error { return m.Cancel(ctx, u, id, "why") },
 		"Compact": func(ctx context.Context, u string) error { return m.Compact(ctx, u) },
 		"Delete":  func(ctx context.Context, u string) error { return m.Delete(ctx, u) },
-		"Discard": func(ctx context.Context, u string) error { return m.Discard(ctx, u, "9") },
+		"Discard": func(ctx context.Context, u string) error { return m.Discard(ctx, u, id) },
 		"Do": func(ctx context.Context, u string) error {
 			return m.Do(ctx, u, func(context.Context, *workspace.Run) error { return nil })
 		},
 		"Export":          func(ctx context.Context, u string) error { _, err := m.Export(ctx, u); return err },
-		"Handle":          func(ctx context.Context, u string) error { _, err := m.Handle(ctx, u, text("9")); return err },
+		"Handle":          func(ctx context.Context, u string) error { _, err := m.Handle(ctx, u, text(id)); return err },
 		"ImportWorkspace": func(ctx context.Context, u string) error { return m.ImportWorkspace(ctx, u, []byte("{}")) },
 		"Records": func(ctx context.Context, u string) (err error) {
 			for _, err = range m.Records(ctx, u, 0) {
@@ -35,9 +35,9 @@ func verbs(m *workspace.Manager) map[string]func(ctx context.Context, user strin
 			return err
 		},
 		"Reset":   func(ctx context.Context, u string) error { _, err := m.Reset(ctx, u); return err },
-		"Retry":   func(ctx context.Context, u string) error { return m.Retry(ctx, u, "9") },
+		"Retry":   func(ctx context.Context, u string) error { return m.Retry(ctx, u, id) },
 		"Store":   func(ctx context.Context, u string) error { return m.Store(u).Set(ctx, "k", "1") },
-		"Submit":  func(ctx context.Context, u string) error { _, err := m.Submit(ctx, u, text("9")); return err },
+		"Submit":  func(ctx context.Context, u string) error { _, err := m.Submit(ctx, u, text(id)); return err },
 		"Summary": func(ctx context.Context, u string) error { _, err := m.Summary(ctx, u); return err },
 		"Update": func(ctx context.Context, u string) error {
 			return m.Update(ctx, u, func(*workspace.Workspace) error { return nil })
@@ -64,7 +64,7 @@ func TestMistakesInTheNameOfAUser(t *testing.T) {
 		"\xff":                      "the name of a user must be non-empty UTF-8",
 		strings.Repeat("u", 10_000): "the name of the user is too long: its key has 10016 bytes, and ",
 	} {
-		for name, verb := range verbs(m) {
+		for name, verb := range verbs(m, "9") {
 			if name == "Store" && len(user) > 1 {
 				continue // the key of the value is too long for the store, which says so
 			}
@@ -82,7 +82,7 @@ func TestMistakeOfUsingAClosedManager(t *testing.T) {
 	m := open(t, db, workspace.Options{Run: runNothing})
 	require.NoError(t, m.Close())
 	require.NoError(t, m.Close(), "again")
-	for name, verb := range verbs(m) {
+	for name, verb := range verbs(m, "9") {
 		if err := verb(t.Context(), "ann"); name == "Store" {
 			require.NoError(t, err, "it needs no Manager")
 		} else {
@@ -119,10 +119,10 @@ func TestMistakesAboutWhatThereIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := store.NewMemory()
 			m := open(t, db, workspace.Options{Run: runNothing})
-			require.Contains(t, verbs(m), name)
+			require.Contains(t, verbs(m, "9"), name)
 			check := func() {
 				before := entries(t, db)
-				err := verbs(m)[name](t.Context(), "ann")
+				err := verbs(m, "9")[name](t.Context(), "ann")
 				require.Equal(t, before, entries(t, db), "nothing is written")
 				if want.err == nil {
 					require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,100 +64,66 @@ var faults = []struct {
 	},
 }
 
-// callers are the calls of a Manager that use the store. Another Manager holds
+// callers returns the calls of a Manager that use the store. Another Manager holds
 // the run "held" of ann, and the message "queued" waits.
-var callers = []struct {
-	name string
-	call func(m *workspace.Manager, db store.Store) error
-	// waits is whether the call waits for something else if the store works.
-	waits bool
-}{
-	{name: "Handle", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.Handle(context.Background(), "ann", text("new"))
-		return err
-	}},
-	{name: "Handle of another user", call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.Handle(context.Background(), "cid", text("new"))
-		return err
-	}},
-	{name: "Submit", call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.Submit(context.Background(), "ann", text("new"))
-		return err
-	}},
-	{name: "Do", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
-		return m.Do(context.Background(), "ann", nothing)
-	}},
-	{name: "Await", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.Await(context.Background(), "ann", "queued")
-		return err
-	}},
-	{name: "Watch", waits: true, call: func(m *workspace.Manager, _ store.Store) error {
-		for _, err := range m.Watch(context.Background(), "ann") {
-			if err != nil {
-				return err
+func callers() map[string]func(m *workspace.Manager, db store.Store) error {
+	calls := map[string]func(m *workspace.Manager, db store.Store) error{
+		"Handle of another user": func(m *workspace.Manager, _ store.Store) error {
+			return verbs(m, "new")["Handle"](context.Background(), "cid")
+		},
+		"Update": func(m *workspace.Manager, _ store.Store) error { // ann has a run
+			return m.Update(context.Background(), "dan", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
+		},
+		"Watch": func(m *workspace.Manager, _ store.Store) error {
+			for _, err := range m.Watch(context.Background(), "ann") {
+				if err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}},
-	{name: "View", call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.View(context.Background(), "ann")
-		return err
-	}},
-	{name: "Summary", call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.Summary(context.Background(), "ann")
-		return err
-	}},
-	{name: "Update", call: func(m *workspace.Manager, _ store.Store) error {
-		return m.Update(context.Background(), "dan", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
-	}},
-	{name: "Cancel", call: func(m *workspace.Manager, _ store.Store) error {
-		return m.Cancel(context.Background(), "ann", "a-run", "")
-	}},
-	{name: "Retry", call: func(m *workspace.Manager, _ store.Store) error {
-		return m.Retry(context.Background(), "ann", "dead")
-	}},
-	{name: "Discard", call: func(m *workspace.Manager, _ store.Store) error {
-		return m.Discard(context.Background(), "ann", "queued")
-	}},
-	{name: "Reset", call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.Reset(context.Background(), "ann")
-		return err
-	}},
-	{name: "Delete", call: func(m *workspace.Manager, _ store.Store) error { return m.Delete(context.Background(), "ann") }},
-	{name: "Expire", call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.Expire(context.Background(), 0)
-		return err
-	}},
-	{name: "Compact", call: func(m *workspace.Manager, _ store.Store) error { return m.Compact(context.Background(), "ann") }},
-	{name: "Export", call: func(m *workspace.Manager, _ store.Store) error {
-		_, err := m.Export(context.Background(), "ann")
-		return err
-	}},
-	{name: "List", call: func(m *workspace.Manager, _ store.Store) error {
-		for _, err := range m.List(context.Background()) {
-			if err != nil {
-				return err
+			return nil
+		},
+		"Expire": func(m *workspace.Manager, _ store.Store) error {
+			_, err := m.Expire(context.Background(), 0)
+			return err
+		},
+		"List": func(m *workspace.Manager, _ store.Store) error {
+			for _, err := range m.List(context.Background()) {
+				if err != nil {
+					return err
+				}
 			}
+			return nil
+		},
+		"Open": func(_ *workspace.Manager, db store.Store) error {
+			_, err := workspace.Open(context.Background(), db, &workspace.Options{Holder: "named"})
+			return err
+		},
+	}
+	for _, name := range []string{
+		"Handle", "Submit", "Do", "Await", "View", "Summary", "Cancel", "Retry", "Discard", "Reset", "Delete", "Compact", "Export", "Store",
+	} {
+		id := "new"
+		if name == "Await" || name == "Discard" {
+			id = "queued"
 		}
-		return nil
-	}},
-	{name: "Store", call: func(m *workspace.Manager, _ store.Store) error {
-		return m.Store("ann").Set(context.Background(), "a", "b")
-	}},
-	{name: "Open", call: func(_ *workspace.Manager, db store.Store) error {
-		_, err := workspace.Open(context.Background(), db, &workspace.Options{Holder: "named"})
-		return err
-	}},
+		calls[name] = func(m *workspace.Manager, _ store.Store) error {
+			return verbs(m, id)[name](context.Background(), "ann")
+		}
+	}
+	return calls
 }
+
+// waitingCalls are those that wait for something else if the store works.
+var waitingCalls = []string{"Handle", "Do", "Await", "Watch"}
 
 // A call comes back and says why, whatever the store does, although its context
 // never ends. When the store works again, everybody is served.
 func TestCallsComeBackFromABrokenStore(t *testing.T) {
 	for _, f := range faults {
-		for _, c := range callers {
-			t.Run(c.name+"/"+f.name, func(t *testing.T) { comeBack(t, c.call, false, f.fault, f.want, f.soon) })
-			if c.waits {
-				t.Run(c.name+", which waits/"+f.name, func(t *testing.T) { comeBack(t, c.call, true, f.fault, f.want, f.late) })
+		for name, call := range callers() {
+			t.Run(name+"/"+f.name, func(t *testing.T) { comeBack(t, call, false, f.fault, f.want, f.soon) })
+			if slices.Contains(waitingCalls, name) {
+				t.Run(name+", which waits/"+f.name, func(t *testing.T) { comeBack(t, call, true, f.fault, f.want, f.late) })
 			}
 		}
 	}
