@@ -64,7 +64,7 @@ func (m *Manager) waitInGrace(ctx context.Context, done <-chan struct{}) bool {
 
 // leaveCode leaves code of the user behind: nobody waits for it any more.
 func (m *Manager) leaveCode(ctx context.Context, c *userCode, user, runID string) {
-	m.counters.abandoned.Add(1)
+	m.counters.count(func(s *Stats) { s.Abandoned++ })
 	m.isCodeLeft() // forgets what has ended
 	m.mu.Lock()
 	m.leftCode = append(m.leftCode, c.done)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/agentstate/state/internal/fault"
@@ -183,8 +184,7 @@ func (r *Run) operationOf(kind OpKind) Operation {
 // lease is renewed meanwhile.
 func (r *Run) beginOperation(ctx context.Context, h *ledger.Head) context.Context {
 	m, o := r.m, &r.op
-	m.counters.started.Add(1)
-	m.counters.held.Add(1)
+	m.counters.count(func(s *Stats) { s.Started, s.Held = s.Started+1, s.Held+1 })
 	op := r.operationOf(OpRun)
 	op.Root = r.parent == m.ctx
 	if m.observes() {
@@ -195,8 +195,8 @@ func (r *Run) beginOperation(ctx context.Context, h *ledger.Head) context.Contex
 	if o.traced {
 		o.trace.Store(&runTrace{context.WithoutCancel(ctx), m.injectTrace(ctx)})
 	}
-	if m.opts.Logger != nil {
-		o.logBegan()
+	if m.logger != nil {
+		o.logEvent(slog.LevelDebug, "run began", nil)
 	}
 	o.mu.Lock()
 	o.begun = true
@@ -295,10 +295,9 @@ func (r *Run) within(ctx context.Context) context.Context {
 
 // beginRenewal begins the OpHeartbeat of one run.
 func (r *Run) beginRenewal(ctx context.Context) (context.Context, operation) {
-	left := r.lease.ttl - r.lease.age()
-	ctx, op := r.m.beginAside(r.within(ctx), r.operationOf(OpHeartbeat))
-	op.Left, op.TTL = left, r.lease.ttl
-	return ctx, op
+	op := r.operationOf(OpHeartbeat)
+	op.Left, op.TTL = r.lease.ttl-r.lease.age(), r.lease.ttl
+	return r.m.begin(r.within(ctx), op)
 }
 
 // heartbeat returns the holder for a renewal of the lease.

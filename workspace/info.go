@@ -139,25 +139,17 @@ func (m *Manager) Held() []RunInfo {
 	return list
 }
 
-// Stats returns the counters of the Manager. They are not read at one moment. It
-// is cheap, and safe for concurrent use. For expvar:
+// Stats returns the counters of the Manager. It is cheap, and safe for concurrent
+// use. For expvar:
 //
 //	expvar.Publish("agentstate", expvar.Func(func() any { return m.Stats() }))
 func (m *Manager) Stats() Stats {
+	var stats Stats
+	m.counters.count(func(s *Stats) { stats = *s })
 	m.mu.Lock()
-	workspaces := len(m.ledgers)
-	m.mu.Unlock()
-	c := &m.counters
-	return Stats{
-		Held: int(c.held.Load()), Workspaces: workspaces,
-		Started: c.started.Load(), Done: c.done.Load(), Failed: c.failed.Load(), Interrupted: c.interrupted.Load(),
-		Fenced: c.fenced.Load(), TakenOver: c.takenOver.Load(), DeadLetters: c.deadLetters.Load(),
-		Abandoned: c.abandoned.Load(), StoreErrors: c.storeErrors.Load(),
-		Queued: c.queued.Load(), Rejected: c.rejected.Load(), Duplicates: c.duplicates.Load(),
-		Commits: c.commits.Load(), Conflicts: c.conflicts.Load(), UnknownOutcomes: c.unknown.Load(),
-		Heartbeats: c.heartbeats.Load(), LateHeartbeats: c.lateHeartbeats.Load(), Compactions: c.compactions.Load(),
-		BytesWritten: c.bytes.Load(),
-	}
+	defer m.mu.Unlock()
+	stats.Workspaces = len(m.ledgers)
+	return stats
 }
 
 // Threads yields the summaries of the threads of a user, by name as [Thread] takes

@@ -72,11 +72,6 @@ func (o *operation) logEvent(level slog.Level, name string, err error) {
 	o.m.logEvent(o.ctx, level, name, o.UserID, attrs...)
 }
 
-// logBegan logs that a run has begun.
-func (o *operation) logBegan() {
-	o.logEvent(slog.LevelDebug, "run began", nil)
-}
-
 // log logs that an operation has ended.
 func (o *operation) log() {
 	err := o.Err

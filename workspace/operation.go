@@ -36,8 +36,6 @@ type operation struct {
 	// effort is nil if there is neither a Tracer nor a Logger.
 	effort *effort
 	traced bool
-	// aside makes another goroutine tell Tracer and Logger; nil if none does.
-	aside *aside
 
 	wrote  bool // it has changed the workspace
 	vacant bool // OpTakeover: the run had no holder
@@ -51,42 +49,35 @@ func (m *telemetry) observes() bool { return m.tracer != nil || m.logger != nil 
 
 // begin begins an operation. The caller must call end, outside of all locks.
 func (m *telemetry) begin(ctx context.Context, op Operation) (context.Context, operation) {
-	o := m.newOperation(ctx, op)
-	if o.traced {
-		o.ctx, o.traced = m.startTrace(o.ctx, op)
+	o := operation{Operation: op, m: m, ctx: ctx}
+	if m.observes() {
+		o.began, o.effort = time.Now(), &effort{}
+		o.ctx = context.WithValue(ctx, effortKey{}, o.effort)
+		if m.tracer != nil && op.Kind.traced() && op.Kind != OpHeartbeat {
+			o.ctx, o.traced = m.startTrace(o.ctx, op)
+		}
 	}
 	return o.ctx, o
 }
 
-func (m *telemetry) newOperation(ctx context.Context, op Operation) operation {
-	o := operation{Operation: op, m: m, ctx: ctx}
-	if !m.observes() {
-		return o
-	}
-	o.began, o.effort = time.Now(), &effort{}
-	o.ctx = context.WithValue(ctx, effortKey{}, o.effort)
-	o.traced = m.tracer != nil && op.Kind.traced()
-	return o
-}
-
 // end ends the operation.
 func (o *operation) end(err error) {
+	if o.Kind == OpHeartbeat {
+		o.endSoon(err)
+		return
+	}
 	o.Err = err
-	o.m.counters.addOperation(o)
-	switch {
-	case o.effort == nil:
-	case o.aside != nil:
-		o.aside.ended <- *o
-	default:
+	o.m.counters.count(func(s *Stats) { s.addOperation(o) })
+	if o.effort != nil {
 		o.tell()
 	}
 }
 
-// endSoon is end where nothing renews the lease of the next run yet: it does not
-// wait long for Tracer and Logger.
+// endSoon is end for a heartbeat, and where nothing renews the lease of the next
+// run yet: it does not wait long for Tracer and Logger.
 func (o *operation) endSoon(err error) {
 	o.Err = err
-	o.m.counters.addOperation(o)
+	o.m.counters.count(func(s *Stats) { s.addOperation(o) })
 	if o.effort == nil {
 		return
 	}
@@ -98,12 +89,7 @@ func (o *operation) endSoon(err error) {
 		o.tell() // the Manager is closed
 		return
 	}
-	o.m.waitForTracer(told)
-}
-
-// waitForTracer waits a little for what another goroutine tells the Tracer.
-func (m *telemetry) waitForTracer(told <-chan struct{}) {
-	timeout := time.NewTimer(m.ttl / 20)
+	timeout := time.NewTimer(o.m.ttl / 20)
 	defer timeout.Stop()
 	select {
 	case <-told:
@@ -115,6 +101,9 @@ func (m *telemetry) waitForTracer(told <-chan struct{}) {
 func (o *operation) tell() {
 	cost, warnings := o.effort.take()
 	o.Bytes, o.Tries, o.Conflicts = cost.Bytes, cost.Tries, cost.Conflicts
+	if o.Kind == OpHeartbeat && o.m.tracer != nil {
+		o.ctx, o.traced = o.m.startTrace(o.ctx, o.Operation)
+	}
 	if o.traced {
 		o.m.endTrace(o.ctx, o.Operation)
 	}
@@ -124,47 +113,6 @@ func (o *operation) tell() {
 		}
 		o.log()
 	}
-}
-
-// aside is a goroutine that tells Tracer and Logger of an operation that must
-// not wait for them.
-type aside struct {
-	started chan context.Context // capacity 1
-	ended   chan operation       // capacity 1
-}
-
-// beginAside is begin for an operation that does not wait for Tracer and Logger,
-// except a little for Start.
-func (m *telemetry) beginAside(ctx context.Context, op Operation) (context.Context, operation) {
-	o := m.newOperation(ctx, op)
-	if o.effort == nil {
-		return o.ctx, o
-	}
-	a := &aside{make(chan context.Context, 1), make(chan operation, 1)}
-	start := o
-	told := m.background(func() {
-		if start.traced {
-			start.ctx, start.traced = m.startTrace(start.ctx, start.Operation)
-		}
-		a.started <- start.ctx
-		ended := <-a.ended
-		ended.ctx, ended.traced = start.ctx, start.traced
-		ended.tell()
-	})
-	if !told { // the Manager is closed
-		o.effort, o.traced = nil, false
-		return o.ctx, o
-	}
-	o.aside = a
-	if o.traced {
-		timeout := time.NewTimer(m.ttl / 20)
-		defer timeout.Stop()
-		select {
-		case o.ctx = <-a.started:
-		case <-timeout.C:
-		}
-	}
-	return o.ctx, o
 }
 
 // noteHead notes the head that the operation has written; nil if none.
@@ -215,7 +163,7 @@ func (o *operation) endTakeover(h *ledger.Head, taken ledger.Taken, next ledger.
 
 // noteSubmitted notes that a message was handed over.
 func (m *telemetry) noteSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
-	m.counters.addStatus(status)
+	m.counters.count(func(s *Stats) { s.addStatus(status) })
 	if m.logger != nil {
 		m.logSubmitted(ctx, user, messageID, status, err)
 	}
@@ -223,13 +171,13 @@ func (m *telemetry) noteSubmitted(ctx context.Context, user, messageID string, s
 
 // noteDeadLetter notes that a message was given up.
 func (m *telemetry) noteDeadLetter(ctx context.Context, user, messageID, runID string) {
-	m.counters.deadLetters.Add(1)
+	m.counters.count(func(s *Stats) { s.DeadLetters++ })
 	m.logEvent(ctx, slog.LevelWarn, "dead letter", user, slog.String("message", messageID), slog.String("run", runID))
 }
 
 // noteEffort is told by a ledger what an operation has cost.
 func (m *telemetry) noteEffort(ctx context.Context, cost ledger.Effort) {
-	m.counters.addEffort(cost)
+	m.counters.count(func(s *Stats) { s.addEffort(cost) })
 	if m.observes() {
 		if e := effortOf(ctx); e != nil {
 			e.add(cost)
@@ -240,7 +188,7 @@ func (m *telemetry) noteEffort(ctx context.Context, cost ledger.Effort) {
 // noteStoreError notes an error of the store after which an operation is tried
 // again. The caller may hold locks.
 func (m *telemetry) noteStoreError(ctx context.Context, user string, err error) {
-	m.counters.storeErrors.Add(1)
+	m.counters.count(func(s *Stats) { s.StoreErrors++ })
 	if m.logs(ctx, slog.LevelWarn) {
 		m.background(func() { m.logWarning(ctx, user, "store error", err) })
 	}
@@ -259,12 +207,9 @@ func (m *telemetry) warnLater(ctx context.Context, user, event string, err error
 	m.background(func() { m.logWarning(ctx, user, event, err) })
 }
 
-// beginHeartbeat begins the OpHeartbeat of the Manager, which does not wait for
-// the Tracer.
+// beginHeartbeat begins the OpHeartbeat of the Manager.
 func (m *telemetry) beginHeartbeat(ctx context.Context, left time.Duration) (context.Context, operation) {
-	ctx, op := m.beginAside(ctx, Operation{Kind: OpHeartbeat, Root: true})
-	op.Left, op.TTL = left, m.ttl
-	return ctx, op
+	return m.begin(ctx, Operation{Kind: OpHeartbeat, Root: true, Left: left, TTL: m.ttl})
 }
 
 // runOperation is the OpRun of a run.
@@ -293,4 +238,46 @@ func (o *runOperation) markEnded() bool {
 	first := o.begun && !o.ended
 	o.ended = true
 	return first
+}
+
+// effort is what the ledger tells of an operation.
+type effort struct {
+	injected string // the trace that OpHandle has given to its message
+
+	mu       sync.Mutex
+	cost     ledger.Effort
+	warnings []warning
+}
+
+// warning is an error that no caller gets.
+type warning struct {
+	event string
+	err   error
+}
+
+type effortKey struct{}
+
+func effortOf(ctx context.Context) *effort {
+	e, _ := ctx.Value(effortKey{}).(*effort)
+	return e
+}
+
+func (e *effort) add(cost ledger.Effort) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cost.Bytes += cost.Bytes
+	e.cost.Tries += cost.Tries
+	e.cost.Conflicts += cost.Conflicts
+}
+
+func (e *effort) warn(w warning) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.warnings = append(e.warnings, w)
+}
+
+func (e *effort) take() (cost ledger.Effort, warnings []warning) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cost, e.warnings
 }

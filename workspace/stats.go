@@ -1,9 +1,7 @@
 package workspace
 
 import (
-	"context"
 	"sync"
-	"sync/atomic"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -36,115 +34,78 @@ type Stats struct {
 	BytesWritten    int64 `json:"bytes_written"` // heads and blobs, without the values of Manager.Store
 }
 
-// counters are the counters of Stats.
+// counters are the Stats of a Manager, without Workspaces.
 type counters struct {
-	held, started, done, failed, interrupted, fenced, takenOver, deadLetters    atomic.Int64
-	queued, rejected, duplicates                                                atomic.Int64
-	abandoned, storeErrors                                                      atomic.Int64
-	commits, conflicts, unknown, heartbeats, lateHeartbeats, compactions, bytes atomic.Int64
+	mu  sync.Mutex
+	now Stats
+}
+
+// count changes the counters.
+func (c *counters) count(change func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.now)
 }
 
 // addEffort counts what an operation of a ledger has cost.
-func (c *counters) addEffort(e ledger.Effort) {
-	c.bytes.Add(int64(e.Bytes))
-	c.conflicts.Add(int64(e.Conflicts))
+func (s *Stats) addEffort(e ledger.Effort) {
+	s.BytesWritten += int64(e.Bytes)
+	s.Conflicts += int64(e.Conflicts)
 	if e.Unknown {
-		c.unknown.Add(1)
+		s.UnknownOutcomes++
 	}
 }
 
 // addStatus counts a message that was handed over.
-func (c *counters) addStatus(s Status) {
-	switch s {
+func (s *Stats) addStatus(status Status) {
+	switch status {
 	case StatusQueued:
-		c.queued.Add(1)
+		s.Queued++
 	case StatusRejected:
-		c.rejected.Add(1)
+		s.Rejected++
 	case StatusDuplicate:
-		c.duplicates.Add(1)
-	}
-}
-
-// addEnded counts a run that was held here and has ended.
-func (c *counters) addEnded(e Ending) {
-	switch e {
-	case EndingFinished:
-		c.done.Add(1)
-	case EndingFailed:
-		c.failed.Add(1)
-	case EndingInterrupted, EndingRolledBack, EndingCancelled, EndingReset:
-		c.interrupted.Add(1)
-	case EndingFenced:
-		c.fenced.Add(1)
+		s.Duplicates++
 	}
 }
 
 // addOperation counts an operation that has ended.
-func (c *counters) addOperation(o *operation) {
+func (s *Stats) addOperation(o *operation) {
 	switch o.Kind {
 	case OpRun:
-		c.held.Add(-1)
-		c.addEnded(o.Ended)
+		s.Held--
+		s.addEnded(o.Ended)
 	case OpCommit:
 		if o.wrote {
-			c.commits.Add(1)
+			s.Commits++
 		}
 	case OpTakeover:
 		if o.Taken {
-			c.takenOver.Add(1)
+			s.TakenOver++
 		}
 	case OpHeartbeat:
 		if o.Err == nil {
-			c.heartbeats.Add(1)
+			s.Heartbeats++
 		}
 		if o.late() {
-			c.lateHeartbeats.Add(1)
+			s.LateHeartbeats++
 		}
 	case OpCompact:
 		if o.wrote {
-			c.compactions.Add(1)
+			s.Compactions++
 		}
 	}
 }
 
-// effort is what the ledger tells of an operation.
-type effort struct {
-	injected string // the trace that OpHandle has given to its message
-
-	mu       sync.Mutex
-	cost     ledger.Effort
-	warnings []warning
-}
-
-// warning is an error that no caller gets.
-type warning struct {
-	event string
-	err   error
-}
-
-type effortKey struct{}
-
-func effortOf(ctx context.Context) *effort {
-	e, _ := ctx.Value(effortKey{}).(*effort)
-	return e
-}
-
-func (e *effort) add(cost ledger.Effort) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.cost.Bytes += cost.Bytes
-	e.cost.Tries += cost.Tries
-	e.cost.Conflicts += cost.Conflicts
-}
-
-func (e *effort) warn(w warning) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.warnings = append(e.warnings, w)
-}
-
-func (e *effort) take() (cost ledger.Effort, warnings []warning) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.cost, e.warnings
+// addEnded counts a run that was held here and has ended.
+func (s *Stats) addEnded(e Ending) {
+	switch e {
+	case EndingFinished:
+		s.Done++
+	case EndingFailed:
+		s.Failed++
+	case EndingInterrupted, EndingRolledBack, EndingCancelled, EndingReset:
+		s.Interrupted++
+	case EndingFenced:
+		s.Fenced++
+	}
 }

@@ -16,8 +16,8 @@ import (
 // Each Start that has returned is followed by exactly one End, also if the run loses its lease,
 // the Manager is closed or ctx ends. The methods are called concurrently, and
 // never under a lock. They should return soon and should not call the Manager:
-// the operation waits for them, except for OpHeartbeat, which waits only
-// briefly. A panic is recovered and reported to Options.Logger once. A Tracer
+// the operation waits for them. Of OpHeartbeat both are told when it has ended,
+// so that no Tracer delays it. A panic is recovered and reported to Options.Logger once. A Tracer
 // that takes longer than a tenth of Options.TTL is reported as well.
 type Tracer interface {
 	// Start returns the context in which the operation goes on, which must be
@@ -54,7 +54,7 @@ const (
 	// up makes one that leaves the run without a holder. It is a root.
 	OpTakeover OpKind = "takeover"
 	// OpHeartbeat is one renewal of the leases of the Manager, all together. It
-	// is a root, without a user. A run whose lease is renewed by itself has an
+	// is a root, without a user, and Start is called after it. A run whose lease is renewed by itself has an
 	// OpHeartbeat whose parent is the OpRun.
 	OpHeartbeat OpKind = "heartbeat"
 	// OpCompact is the compaction of a workspace.
