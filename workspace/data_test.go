@@ -46,7 +46,7 @@ func TestStoreIsSealed(t *testing.T) {
 	require.ErrorIs(t, get(key("a")), workspace.ErrInvalidKey, "plaintext")
 	_, err = m.Verify(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrInvalidKey)
-	swap(annsCard, sealed[:len(sealed)-1]+"x")
+	swap(annsCard, sealed[:len(sealed)-1]+string(sealed[len(sealed)-1]^1))
 	require.ErrorIs(t, get(key("a")), workspace.ErrCorrupt)
 	swap("agent:data:ann:other", sealed)
 	swap("agent:data:bob:card", sealed)

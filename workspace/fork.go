@@ -112,17 +112,14 @@ func (m *Manager) forked(ctx context.Context, l *ledger.Ledger, h *ledger.Head, 
 // them together, beforeMessage returns the version after it, in which the
 // conversation is to be cut.
 func beforeMessage(ctx context.Context, l *ledger.Ledger, h *ledger.Head, now *document.Document, n int) (version uint64, cut int, err error) {
-	switch has, err := now.HasMessage(n); {
-	case err != nil:
-		return 0, 0, err
-	case !has:
+	if !now.HasMessage(n) {
 		return 0, 0, noMessage(document.ErrNoMessage)
 	}
 	oldest := h.Oldest()
 	next := func(version uint64) (number int) {
 		_, doc, failed := l.ContentAt(ctx, h, version)
 		if failed == nil {
-			number, failed = doc.NextNumber()
+			number = doc.NextNumber()
 		}
 		err = errors.Join(err, failed)
 		return number

@@ -110,9 +110,7 @@ func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint6
 		}
 		*v = View{Workspace: c.Workspace, Exists: h.Exists(), Version: at.Version, Chain: at.Chain, Oldest: h.Oldest(), LastActive: h.Updated}
 		v.state = c.storedState
-		if v.numbers, err = doc.Numbers(); err != nil {
-			return err
-		}
+		v.numbers = doc.Numbers()
 		if v.origins, err = doc.Origins(); err != nil {
 			return err
 		}

@@ -66,15 +66,9 @@ type ended struct {
 // Begin begins the run of a message with Handle.
 func (r *Runs) Begin(t testing.TB, user string, msg workspace.Message) *Held {
 	t.Helper()
-	return r.BeginFor(t, t.Context(), user, msg)
-}
-
-// BeginFor is Begin for a caller that goes away when ctx ends.
-func (r *Runs) BeginFor(t testing.TB, ctx context.Context, user string, msg workspace.Message) *Held {
-	t.Helper()
 	begun, handled := make(chan *Held), make(chan ended, 1)
 	go func() {
-		out, err := r.Handle(context.WithValue(ctx, begunKey{}, begun), user, msg)
+		out, err := r.Handle(context.WithValue(t.Context(), begunKey{}, begun), user, msg)
 		handled <- ended{out, err}
 	}()
 	select {

@@ -10,9 +10,7 @@ import (
 var ErrNoMessage = errors.New("document: no such message")
 
 // HasMessage reports whether the conversation has the message with a number.
-func (d *Document) HasMessage(n int) (bool, error) {
-	return slices.Contains(d.entries(), n), nil
-}
+func (d *Document) HasMessage(n int) bool { return slices.Contains(d.entries(), n) }
 
 // CutBefore removes the message with a number from the conversation, and those
 // behind it.

@@ -166,7 +166,7 @@ type interner struct {
 func newInterner(d *Document) *interner {
 	x := d.index()
 	return &interner{
-		document: d, known: x, next: max(d.nextNumber(), x.last+1), other: x.first - 1,
+		document: d, known: x, next: max(d.NextNumber(), x.last+1), other: x.first - 1,
 		texts: map[int]state.JSON{}, numbers: map[state.JSON]int{},
 	}
 }

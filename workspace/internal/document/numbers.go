@@ -98,7 +98,7 @@ func (d *Document) ApplyRecord(effects []state.Effect, by Origin) error {
 
 // noteRecord notes the numbers that a record gives, whose effects were applied.
 func (d *Document) noteRecord(effects []state.Effect, by Origin) {
-	next := d.nextNumber()
+	next := d.NextNumber()
 	end := next
 	for i := range effects {
 		if e := &effects[i]; e.Part == PartMessage && e.Kind == state.EffectSet {
@@ -121,8 +121,8 @@ func (d *Document) noteRecord(effects []state.Effect, by Origin) {
 	d.put(PartConversation, fieldNumbers, &fieldValue{list: groups.Append([]runNumbers{group}, 0)})
 }
 
-// nextNumber returns the number that the next message of the conversation gets.
-func (d *Document) nextNumber() int {
+// NextNumber returns the number that the next message of the conversation gets.
+func (d *Document) NextNumber() int {
 	groups := d.numberGroups()
 	if groups.Len() == 0 {
 		return 1
@@ -130,11 +130,8 @@ func (d *Document) nextNumber() int {
 	return persist.At[runNumbers](groups, groups.Len()-1).end()
 }
 
-// NextNumber returns the number that the next message of the conversation gets.
-func (d *Document) NextNumber() (int, error) { return d.nextNumber(), nil }
-
 // Numbers returns the numbers of the messages of the conversation.
-func (d *Document) Numbers() ([]int, error) { return d.entries(), nil }
+func (d *Document) Numbers() []int { return d.entries() }
 
 // Origins knows when each message of a conversation was stored, and by which
 // run. Those that are not known have no time.
