@@ -39,8 +39,9 @@ func newIdle(t testing.TB, provider trace.TracerProvider) *otelstate.Tracer {
 	return tracer
 }
 
-// A span that is not recorded costs what it starts with, for samplers, and its
-// metrics. The responses of models are not read for it.
+// A span that is not recorded costs two allocations: its context and that of
+// the TracerProvider. One more or less is the provider's: a provider that
+// samples nothing makes a span all the same.
 func TestIdleSpansAreCheap(t *testing.T) {
 	read := tool.Must(tool.New("read", "", func(context.Context, struct{}) (string, error) { return "", nil }))
 	results := []state.InferenceResult{{Raw: chatResponse, StartedAt: time.Now(), CreatedAt: time.Now()}, {Raw: chatResponse}}
@@ -73,7 +74,7 @@ func TestIdleSpansAreCheap(t *testing.T) {
 			} {
 				n := testing.AllocsPerRun(1000, do)
 				t.Logf("%s: %v allocations, %v of them of a plain span", what, n, own)
-				require.LessOrEqual(t, n-own, 24.0, what)
+				require.LessOrEqual(t, n-own, 2.0, what)
 			}
 			require.Zero(t, testing.AllocsPerRun(1000, func() {
 				op := workspace.Operation{Kind: workspace.OpHeartbeat, Left: 1, TTL: 10}
@@ -151,12 +152,12 @@ func benchmarkCommit(b *testing.B) {
 	b.ReportMetric(float64(with[len(with)/2])/float64(without[len(without)/2]), "traced/plain")
 }
 
-// Each user has a conversation of its own.
-func TestConversations(t *testing.T) {
+// Recording costs memory for what is exported, and not for what has happened.
+func TestTracerForgets(t *testing.T) {
 	exporter := tracetest.NewInMemoryExporter()
 	tracer := newIdle(t, sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter)))
 	m := open(t, store.NewMemory(), workspace.Options{Tracer: tracer, Run: workspacetest.Visit})
-	for i := range 20 {
+	for i := range 1000 {
 		_, err := m.Handle(t.Context(), "user"+time.Duration(i).String(), text("1"))
 		require.NoError(t, err)
 	}
@@ -168,5 +169,5 @@ func TestConversations(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, conversations, 20)
+	require.Len(t, conversations, 1000, "also beyond those that are remembered")
 }

@@ -1,7 +1,6 @@
 package otelstate
 
 import (
-	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -36,7 +35,7 @@ func (t *Tracer) endInference(s *span, r *state.InferenceResult, redact func(str
 
 // inference makes the span of a result, or an event of the parent.
 func (t *Tracer) inference(
-	ctx context.Context, parent trace.Span, conversation []attribute.KeyValue, r *state.InferenceResult, redact func(string) string,
+	ctx context.Context, parent trace.Span, c *conversation, r *state.InferenceResult, redact func(string) string,
 ) {
 	// A span without a parent is up to the sampler, a child of one that is not
 	// recorded is not recorded.
@@ -55,7 +54,7 @@ func (t *Tracer) inference(
 		return
 	}
 	if !timed {
-		parent.AddEvent(eventResponse, trace.WithAttributes(append(call.start(conversation), t.attributes(call, r, redact)...)...))
+		parent.AddEvent(eventResponse, trace.WithAttributes(append(call.start(c), t.attributes(call, r, redact)...)...))
 		return
 	}
 	name := operationChat
@@ -63,7 +62,7 @@ func (t *Tracer) inference(
 		name += " " + call.Model
 	}
 	_, s := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(r.StartedAt),
-		trace.WithAttributes(call.start(conversation)...))
+		trace.WithAttributes(call.start(c)...))
 	if s.IsRecording() {
 		s.SetAttributes(t.attributes(call, r, redact)...)
 	}
@@ -103,8 +102,8 @@ func (t *Tracer) read(r *state.InferenceResult, redact func(string) string) mode
 }
 
 // start returns the attributes that a sampler gets.
-func (call modelCall) start(conversation []attribute.KeyValue) []attribute.KeyValue {
-	attrs := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat)}, conversation...)
+func (call modelCall) start(c *conversation) []attribute.KeyValue {
+	attrs := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat)}, c.attrs...)
 	return text(text(attrs, keyProvider, call.provider), keyAgent, call.agent)
 }
 
@@ -134,18 +133,24 @@ func (t *Tracer) attributes(call modelCall, r *state.InferenceResult, redact fun
 
 func (t *Tracer) measureInference(ctx context.Context, call modelCall, r *state.InferenceResult, timed bool) {
 	m := &t.instruments
-	attrs := metric.WithAttributes(text([]attribute.KeyValue{
-		attribute.String(keyOperation, operationChat), attribute.String(keyProvider, cmp.Or(call.provider, other)),
-	}, keyModel, m.models.limit(call.Model, maxModels))...)
+	attrs := func(more ...attribute.KeyValue) metric.MeasurementOption {
+		name := call.provider
+		if name == "" {
+			name = other
+		}
+		list := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat), attribute.String(keyProvider, name)}, more...)
+		return metric.WithAttributes(text(list, keyModel, m.models.limit(call.Model, maxModels))...)
+	}
 	if timed {
-		m.inferenceDuration.Record(ctx, max(0, r.CreatedAt.Sub(r.StartedAt).Seconds()), attrs)
+		took := max(0, r.CreatedAt.Sub(r.StartedAt).Seconds())
+		m.inferenceDuration.record(ctx, took, func() metric.MeasurementOption { return attrs() })
 	}
 	for _, n := range []struct {
 		kind  string
 		count int
 	}{{tokensInput, call.Usage.Input}, {tokensOutput, call.Usage.Output}} {
 		if n.count > 0 {
-			m.tokens.Record(ctx, int64(n.count), attrs, metric.WithAttributes(attribute.String(keyTokenType, n.kind)))
+			m.tokens.record(ctx, int64(n.count), func() metric.MeasurementOption { return attrs(attribute.String(keyTokenType, n.kind)) })
 		}
 	}
 }

@@ -15,12 +15,12 @@ import (
 // of closed sets, except for the names of tools and Go types, which are those of
 // the program, and of models, which are those of answers and limited in number.
 type instruments struct {
-	models nameSet
-
-	runDuration, toolDuration, inferenceDuration, commitDuration, compactionDuration metric.Float64Histogram
+	models                                                                           nameSet
+	runDuration, toolDuration, inferenceDuration, commitDuration, compactionDuration seconds
 	queueWait, heartbeatLeft                                                         metric.Float64Histogram
-	tokens, commitSize, commitEffects, queueDepth                                    metric.Int64Histogram
-	messages, runs, takeovers, fenced, deadLetters, conflicts, unknownOutcomes       metric.Int64Counter
+	queueDepth                                                                       metric.Int64Histogram
+	tokens, commitSize, commitEffects                                                amounts
+	messages, runs, takeovers, fenced, deadLetters, conflicts, unknownOutcomes       counter
 }
 
 // The boundaries of histograms: those of the conventions, and for others what
@@ -49,15 +49,15 @@ func (m *instruments) create(meter metric.Meter) error {
 		errs = append(errs, err)
 		return h
 	}
-	count := func(name, unit, description string) metric.Int64Counter {
+	count := func(name, unit, description string) counter {
 		c, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
 		errs = append(errs, err)
-		return c
+		return counter{c}
 	}
-	m.runDuration = float("agentstate.run.duration", secondsUnit, "Time of an attempt to handle a message.", longSeconds)
-	m.toolDuration = float("agentstate.tool.duration", secondsUnit, "Time of a call of a tool.", longSeconds)
-	m.inferenceDuration = float(metricInference, secondsUnit, "Time of a call of a model.", inferenceSeconds)
-	m.tokens = whole(metricTokens, "{token}", "Tokens that a call of a model took.", tokenCounts)
+	m.runDuration = seconds{float("agentstate.run.duration", secondsUnit, "Time of an attempt to handle a message.", longSeconds)}
+	m.toolDuration = seconds{float("agentstate.tool.duration", secondsUnit, "Time of a call of a tool.", longSeconds)}
+	m.inferenceDuration = seconds{float(metricInference, secondsUnit, "Time of a call of a model.", inferenceSeconds)}
+	m.tokens = amounts{whole(metricTokens, "{token}", "Tokens that a call of a model took.", tokenCounts)}
 	m.messages = count("agentstate.messages", "{message}", "Messages that were handed over.")
 	m.runs = count("agentstate.runs", "{run}", "Attempts to handle a message that have ended.")
 	m.queueDepth = whole("agentstate.queue.depth", "{message}", "Waiting messages of a workspace, when one was added.", smallCounts)
@@ -65,10 +65,10 @@ func (m *instruments) create(meter metric.Meter) error {
 	m.takeovers = count("agentstate.takeovers", "{run}", "Runs that were taken over from a holder.")
 	m.fenced = count("agentstate.fenced", "{run}", "Runs that have lost their lease.")
 	m.deadLetters = count("agentstate.dead_letters", "{message}", "Messages that were given up.")
-	m.commitDuration = float("agentstate.commit.duration", secondsUnit, "Time of a write of a workspace.", storeSeconds)
-	m.commitSize = whole("agentstate.commit.size", bytesUnit, "Bytes of a write of a workspace.", byteCounts)
-	m.commitEffects = whole("agentstate.commit.effects", "{effect}", "Effects of a write of a workspace.", smallCounts)
-	m.compactionDuration = float("agentstate.compaction.duration", secondsUnit, "Time of a compaction.", storeSeconds)
+	m.commitDuration = seconds{float("agentstate.commit.duration", secondsUnit, "Time of a write of a workspace.", storeSeconds)}
+	m.commitSize = amounts{whole("agentstate.commit.size", bytesUnit, "Bytes of a write of a workspace.", byteCounts)}
+	m.commitEffects = amounts{whole("agentstate.commit.effects", "{effect}", "Effects of a write of a workspace.", smallCounts)}
+	m.compactionDuration = seconds{float("agentstate.compaction.duration", secondsUnit, "Time of a compaction.", storeSeconds)}
 	m.conflicts = count("agentstate.conflicts", "{conflict}", "Attempts to write that another writer has overtaken.")
 	m.unknownOutcomes = count("agentstate.unknown_outcomes", "{operation}", "Operations of which it is not known whether they took effect.")
 	m.heartbeatLeft = float("agentstate.heartbeat.left", fractionUnit, "Part of the lease that was left at its renewal.", tenths)
@@ -103,6 +103,44 @@ func (s *nameSet) limit(name string, max int) string {
 	}
 	s.names[name] = true
 	return name
+}
+
+// seconds, amounts and counter make attributes only if they are enabled.
+
+type seconds struct{ metric.Float64Histogram }
+
+func (h seconds) record(ctx context.Context, value float64, attrs func() metric.MeasurementOption) {
+	switch {
+	case !h.Enabled(ctx):
+	case attrs == nil:
+		h.Record(ctx, value)
+	default:
+		h.Record(ctx, value, attrs())
+	}
+}
+
+type amounts struct{ metric.Int64Histogram }
+
+func (h amounts) record(ctx context.Context, value int64, attrs func() metric.MeasurementOption) {
+	if h.Enabled(ctx) {
+		h.Record(ctx, value, attrs())
+	}
+}
+
+type counter struct{ metric.Int64Counter }
+
+func (c counter) add(ctx context.Context, attrs func() metric.MeasurementOption) {
+	c.addN(ctx, 1, attrs)
+}
+
+func (c counter) addN(ctx context.Context, n int64, attrs func() metric.MeasurementOption) {
+	switch {
+	case !c.Enabled(ctx):
+	case attrs == nil:
+		c.Add(ctx, n)
+	default:
+		c.Add(ctx, n, attrs())
+	}
 }
 
 // Register adds a Manager to the metric agentstate.runs.active, the number of

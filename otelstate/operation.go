@@ -3,6 +3,7 @@ package otelstate
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -24,30 +25,50 @@ func (t *Tracer) hasSpan(kind workspace.OpKind) bool {
 	return true
 }
 
+// spanNames are the names of the spans that most messages have.
+var spanNames = map[workspace.OpKind]string{
+	workspace.OpHandle: "agentstate.handle",
+	workspace.OpCommit: "agentstate.commit",
+	workspace.OpUpdate: "agentstate.update",
+}
+
+// spanName returns the name of the span of an operation.
+func spanName(kind workspace.OpKind) string {
+	if name, ok := spanNames[kind]; ok {
+		return name
+	}
+	return spanPrefix + string(kind)
+}
+
 // Start implements [workspace.Tracer].
 func (t *Tracer) Start(ctx context.Context, op workspace.Operation) context.Context {
 	if !t.hasSpan(op.Kind) {
 		return ctx
 	}
-	conversation, opts := t.conversationOf(op.UserID), []trace.SpanStartOption{trace.WithLinks(links(op.Links)...)}
-	if op.Root {
-		opts = append(opts, trace.WithNewRoot())
-	}
+	c := t.conversationOf(op.UserID)
+	name, opts := spanName(op.Kind), c.plain
 	if op.Kind == workspace.OpRun {
-		s := t.startNamed(ctx, operationWorkflow, t.opts.Workflow, conversation, text(nil, keyWorkflow, t.opts.Workflow), opts...)
+		name, opts = c.run.name, c.run.opts
+	}
+	if links := links(op.Links); len(links) > 0 {
+		opts = append(slices.Clip(opts), trace.WithLinks(links...))
+	}
+	if op.Root {
+		opts = append(slices.Clip(opts), trace.WithNewRoot())
+	}
+	s := t.start(ctx, name, c, opts)
+	switch {
+	case op.Kind == workspace.OpRun:
 		s.run = s
 		t.startRun(s, op)
-		return s
-	}
-	s := t.start(ctx, spanPrefix+string(op.Kind), conversation, opts...)
-	if op.Root {
+	case op.Root:
 		s.run = nil
 	}
 	return s
 }
 
 func (t *Tracer) startRun(s *span, op workspace.Operation) {
-	if op.MessageID != "" && op.Attempt == 0 {
+	if op.MessageID != "" && op.Attempt == 0 && t.instruments.queueWait.Enabled(s) {
 		t.instruments.queueWait.Record(s, op.Waited.Seconds())
 	}
 	if s.IsRecording() {
@@ -121,7 +142,9 @@ func left(op workspace.Operation) float64 {
 }
 
 func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
-	t.instruments.heartbeatLeft.Record(ctx, left(op))
+	if m := t.instruments.heartbeatLeft; m.Enabled(ctx) {
+		m.Record(ctx, left(op))
+	}
 	if op.Root || !isLate(op) {
 		return
 	}
@@ -133,40 +156,45 @@ func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
 // measure records the metrics of an operation that has ended.
 func (t *Tracer) measure(s *span, op workspace.Operation) {
 	m := &t.instruments
-	kind := metric.WithAttributes(attribute.String(keyOpName, string(op.Kind)))
+	name := func() metric.MeasurementOption {
+		return metric.WithAttributes(attribute.String(keyOpName, string(op.Kind)))
+	}
 	switch op.Kind {
 	case workspace.OpHandle:
-		became := attribute.String(keyStatus, string(op.Status))
-		if op.Status == "" { // it was not accepted
-			became = attribute.String(keyErrorType, errorType(op.Err))
-		}
-		m.messages.Add(s, 1, metric.WithAttributes(became))
-		if op.Status == workspace.StatusQueued {
+		m.messages.add(s, func() metric.MeasurementOption {
+			if op.Status == "" { // it was not accepted
+				return metric.WithAttributes(attribute.String(keyErrorType, errorType(op.Err)))
+			}
+			return metric.WithAttributes(attribute.String(keyStatus, string(op.Status)))
+		})
+		if op.Status == workspace.StatusQueued && m.queueDepth.Enabled(s) {
 			m.queueDepth.Record(s, int64(op.Queued))
 		}
 	case workspace.OpRun:
 		t.measureRun(s, op)
 	case workspace.OpTakeover:
 		if op.Taken {
-			m.takeovers.Add(s, 1, metric.WithAttributes(attribute.String(keyHow, how(op.Takeover))))
+			m.takeovers.add(s, func() metric.MeasurementOption {
+				return metric.WithAttributes(attribute.String(keyHow, how(op.Takeover)))
+			})
 		}
 		if op.Ended == workspace.EndingFailed {
-			m.deadLetters.Add(s, 1)
+			m.deadLetters.add(s, nil)
 		}
 	case workspace.OpCommit, workspace.OpUpdate:
-		m.commitDuration.Record(s, s.took(), kind)
+		m.commitDuration.record(s, s.took(), name)
 		if op.Bytes > 0 {
-			m.commitSize.Record(s, int64(op.Bytes), kind)
-			m.commitEffects.Record(s, int64(op.Effects), kind)
+			m.commitSize.record(s, int64(op.Bytes), name)
+			m.commitEffects.record(s, int64(op.Effects), name)
 		}
 	case workspace.OpCompact:
-		m.compactionDuration.Record(s, s.took())
+		m.compactionDuration.record(s, s.took(), nil)
 	}
 	if op.Conflicts > 0 {
-		m.conflicts.Add(s, int64(op.Conflicts), kind)
+		m.conflicts.addN(s, int64(op.Conflicts), name)
 	}
 	if writes(op) && errors.Is(op.Err, store.ErrUnknownOutcome) {
-		m.unknownOutcomes.Add(s, 1, kind)
+		m.unknownOutcomes.add(s, name)
 	}
 }
 
@@ -178,13 +206,17 @@ func writes(op workspace.Operation) bool {
 
 func (t *Tracer) measureRun(s *span, op workspace.Operation) {
 	m := &t.instruments
-	m.runDuration.Record(s, s.took(), metric.WithAttributes(text(text(nil, keyWorkflow, t.opts.Workflow), keyErrorType, errorType(op.Err))...))
-	m.runs.Add(s, 1, metric.WithAttributes(attribute.String(keyEnding, ending(op)), attribute.Bool(keyResumed, op.Attempt > 0)))
+	m.runDuration.record(s, s.took(), func() metric.MeasurementOption {
+		return metric.WithAttributes(text(text(nil, keyWorkflow, t.opts.Workflow), keyErrorType, errorType(op.Err))...)
+	})
+	m.runs.add(s, func() metric.MeasurementOption {
+		return metric.WithAttributes(attribute.String(keyEnding, ending(op)), attribute.Bool(keyResumed, op.Attempt > 0))
+	})
 	switch {
 	case op.Ended == workspace.EndingFenced:
-		m.fenced.Add(s, 1)
+		m.fenced.add(s, nil)
 	case op.Ended == workspace.EndingFailed && op.MessageID != "":
-		m.deadLetters.Add(s, 1)
+		m.deadLetters.add(s, nil)
 	}
 }
 

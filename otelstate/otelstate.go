@@ -1,6 +1,8 @@
 package otelstate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"runtime/debug"
 
 	"go.opentelemetry.io/otel"
@@ -30,7 +32,7 @@ type Options struct {
 	// Conversation returns the gen_ai.conversation.id of a user's spans, "" for
 	// none (default: 128 bits of the SHA-256 of the id of the user, as hex: ids
 	// are often addresses. It is a pseudonym: a guessed id can be verified).
-	// It is called concurrently.
+	// The result may be kept. It is called concurrently.
 	Conversation func(userID string) string
 
 	// Content adds messages, arguments and results of tools, and the text of
@@ -47,6 +49,8 @@ type Options struct {
 type Tracer struct {
 	tracer      trace.Tracer
 	opts        Options
+	names       conversations
+	nobody      *conversation // where no user is known
 	instruments instruments
 }
 
@@ -73,11 +77,18 @@ func New(opts *Options) (*Tracer, error) {
 		o.Conversation = pseudonym
 	}
 	t.tracer = o.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(schemaURL))
+	t.nobody = t.newConversation("")
 	return t, t.instruments.create(t.meter())
 }
 
 func (t *Tracer) meter() metric.Meter {
 	return t.opts.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(version()), metric.WithSchemaURL(schemaURL))
+}
+
+// pseudonym is the default of Options.Conversation.
+func pseudonym(userID string) string {
+	sum := sha256.Sum256([]byte(userID))
+	return hex.EncodeToString(sum[:16])
 }
 
 // version returns the version of this module, "" if the program does not know.

@@ -2,9 +2,6 @@ package otelstate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -14,14 +11,15 @@ import (
 	"github.com/agentstate/state/internal/fault"
 )
 
-// span is a context that carries a span of this package.
+// span is a context that carries a span of this package. It is one object, so
+// that a span which is not recorded costs little.
 type span struct {
 	context.Context // with the trace.Span
 	trace.Span
 	tracer       *Tracer
 	began        time.Time
-	conversation []attribute.KeyValue // what the spans of a user start with
-	run          *span                // the one of the run that it is in; nil if there is none
+	conversation *conversation
+	run          *span // the one of the run that it is in; nil if there is none
 }
 
 // spanKey is the key of the innermost span of a Tracer.
@@ -40,46 +38,14 @@ func (t *Tracer) spanOf(ctx context.Context) *span {
 	return s
 }
 
-// start starts a span of a conversation. Its run is that of its parent.
-func (t *Tracer) start(ctx context.Context, name string, conversation []attribute.KeyValue, opts ...trace.SpanStartOption) *span {
-	s := &span{tracer: t, began: time.Now(), conversation: conversation}
+// start starts a span. Its run is that of its parent.
+func (t *Tracer) start(ctx context.Context, name string, c *conversation, opts []trace.SpanStartOption) *span {
+	s := &span{tracer: t, began: time.Now(), conversation: c}
 	if parent := t.spanOf(ctx); parent != nil {
 		s.run = parent.run
 	}
-	s.Context, s.Span = t.tracer.Start(ctx, name, append(opts, trace.WithAttributes(conversation...))...)
+	s.Context, s.Span = t.tracer.Start(ctx, name, opts...)
 	return s
-}
-
-// startNamed starts a span of the conventions: an operation of something that
-// has a name.
-func (t *Tracer) startNamed(
-	ctx context.Context, operation, name string, conversation, attrs []attribute.KeyValue, opts ...trace.SpanStartOption,
-) *span {
-	attrs = append(attrs, attribute.String(keyOperation, operation))
-	title := strings.TrimSuffix(operation+" "+name, " ")
-	return t.start(ctx, title, conversation, append(opts, trace.WithAttributes(attrs...))...)
-}
-
-// conversationOf returns what the spans of a user start with.
-func (t *Tracer) conversationOf(userID string) []attribute.KeyValue {
-	if userID == "" {
-		return nil
-	}
-	return text(nil, keyConversation, t.opts.Conversation(userID))
-}
-
-// conversationIn returns the conversation of the span in ctx.
-func (t *Tracer) conversationIn(ctx context.Context) []attribute.KeyValue {
-	if s := t.spanOf(ctx); s != nil {
-		return s.conversation
-	}
-	return nil
-}
-
-// pseudonym is the default of Options.Conversation.
-func pseudonym(userID string) string {
-	sum := sha256.Sum256([]byte(userID))
-	return hex.EncodeToString(sum[:16])
 }
 
 // end ends the span. redact masks the text of the error; if it is nil, the

@@ -16,10 +16,9 @@ import (
 
 // StartCall implements [tool.Tracer].
 func (t *Tracer) StartCall(ctx context.Context, c tool.CallInfo) context.Context {
-	name := toolName(c.Tool)
-	s := t.startNamed(ctx, operationTool, name, t.conversationIn(ctx), text(
-		[]attribute.KeyValue{attribute.String(keyTool, name), attribute.String(keyToolType, toolFunction)}, keyAgent, c.Agent,
-	))
+	conversation := t.conversationIn(ctx)
+	start := conversation.startOf(called{c.Tool, c.Agent, operationTool})
+	s := t.start(ctx, start.name, conversation, start.opts)
 	if s.IsRecording() {
 		redact := redactorIn(ctx, c.Redact)
 		attrs := text(nil, keyToolCall, fault.ClipTo(redact(c.Call.ID), maxName))
@@ -44,9 +43,9 @@ func (t *Tracer) EndCall(ctx context.Context, c tool.CallInfo, r tool.Result) {
 	if errors.Is(err, tool.ErrSuspended) {
 		err = nil
 	}
-	t.instruments.toolDuration.Record(s, s.took(), metric.WithAttributes(
-		text([]attribute.KeyValue{attribute.String(keyTool, toolName(c.Tool))}, keyErrorType, errorType(err))...,
-	))
+	t.instruments.toolDuration.record(s, s.took(), func() metric.MeasurementOption {
+		return metric.WithAttributes(text([]attribute.KeyValue{attribute.String(keyTool, toolName(c.Tool))}, keyErrorType, errorType(err))...)
+	})
 	if !s.IsRecording() {
 		s.Span.End()
 		return
@@ -63,17 +62,18 @@ func (t *Tracer) EndCall(ctx context.Context, c tool.CallInfo, r tool.Result) {
 // is that of st. end ends the span, with the error of the agent if it has
 // failed; it must be called once.
 func (t *Tracer) Agent(ctx context.Context, st *state.State) (agent context.Context, end func(error)) {
-	s := t.startNamed(ctx, operationAgent, st.Agent(), t.conversationIn(ctx), text(nil, keyAgent, st.Agent()))
+	conversation := t.conversationIn(ctx)
+	start := conversation.startOf(called{nil, st.Agent(), operationAgent})
+	s := t.start(ctx, start.name, conversation, start.opts)
 	return s, func(err error) { s.end(err, redactorIn(s, secretsOf(st))) }
 }
 
-// toolName returns the name of a tool. A name that the model has made up is
-// content, and there may be any number of them.
-func toolName(t *tool.Tool) string {
-	if t == nil {
-		return other
+// conversationIn returns the conversation of the span in ctx.
+func (t *Tracer) conversationIn(ctx context.Context) *conversation {
+	if s := t.spanOf(ctx); s != nil {
+		return s.conversation
 	}
-	return t.Name()
+	return t.nobody
 }
 
 // secretsOf returns a function that masks all secrets of a state.
