@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -174,4 +175,43 @@ func TestSummariesThatARunNeeds(t *testing.T) {
 	require.ErrorIs(t, err, transcript.ErrWindow)
 	works.Store(true)
 	require.Equal(t, "s 6 7 9", say(t, m, "9"))
+}
+
+// To roll back a run in which a window has moved hides no version: a window is
+// no secret.
+func TestRollBackOfAMovedWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		committed := make(chan bool)
+		window := &transcript.Window{Max: 4, Keep: 3, Tokens: func(state.Message) int { return 1 }}
+		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{History: 1 << 20, Run: func(ctx context.Context, run *workspace.Run) error {
+			if _, err := window.Messages(ctx, run.State().As("bot"), 0); err != nil {
+				return err
+			}
+			if run.Message().Content.(state.TextMessage).Text() != "hold" {
+				return nil
+			}
+			if err := run.Commit(ctx); err != nil {
+				return err
+			}
+			committed <- true
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, m.Close()) })
+		for i := range 10 {
+			say(t, m, fmt.Sprint(i))
+		}
+		before, err := m.View(t.Context(), "ann")
+		require.NoError(t, err)
+		_, err = m.Submit(t.Context(), "ann", workspace.Message{Content: state.UserText("hold")})
+		require.NoError(t, err)
+		<-committed
+		_, err = m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("anew"), Busy: workspace.BusyRollback})
+		require.NoError(t, err)
+		synctest.Wait() // for the compaction that a secret would ask for
+		past, err := m.ViewAt(t.Context(), "ann", before.Version)
+		require.NoError(t, err)
+		require.Equal(t, 10, state.ListLen(past.State(), state.Messages))
+	})
 }
