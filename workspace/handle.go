@@ -35,8 +35,8 @@ import (
 //
 // If the run loses its lease, the message is not lost either: another holder
 // continues the run, unless another message or a reset has ended it. If the
-// store is away, Handle tries again until ctx ends, Options.StoreTimeout is over,
-// or, for a run that is under way, its lease is nearly over. If the error is
+// store is away, Handle tries again until ctx ends or Options.StoreTimeout is
+// over, and for a run that is under way until its lease is lost. If the error is
 // store.ErrUnknownOutcome, the message may have been accepted: send it again with
 // its ID.
 //

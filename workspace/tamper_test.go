@@ -216,7 +216,7 @@ func TestRunsThatCannotBeLoadedAreTriedRarely(t *testing.T) {
 			}
 			return false, nil
 		})
-		m, runs = hold(t, counting, workspace.Options{Run: runNothing, TTL: 10 * time.Second})
+		m, _ = hold(t, counting, workspace.Options{Run: runNothing, TTL: 10 * time.Second})
 		_, err = m.Submit(t.Context(), "ann", text("3"))
 		require.NoError(t, err)
 		time.Sleep(10 * time.Minute)

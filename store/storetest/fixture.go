@@ -136,7 +136,7 @@ func (f *fixture) list(prefix, after string, values bool) []store.Entry {
 func collect(list iter.Seq2[store.Entry, error]) (entries []store.Entry, last error) {
 	for entry, err := range list {
 		if last != nil {
-			return entries, errors.New("List yields after an error")
+			return entries, errors.New("the list goes on after an error")
 		}
 		if last = err; err == nil {
 			entries = append(entries, entry)
