@@ -20,6 +20,10 @@ type Settings struct {
 	DebugMode  bool                  `json:"debug_mode,omitempty"`
 }
 
+func (s *Settings) isZero() bool {
+	return s.ChatID == "" && s.Platform == "" && len(s.MCPServers) == 0 && !s.DebugMode
+}
+
 // settingNames are the names under which settings are stored.
 var settingNames = []string{"chat_id", "debug_mode", "mcp_servers", "platform"}
 
@@ -36,6 +40,9 @@ type sharedSettings struct {
 // decodeSettings returns the settings with the stored form of each.
 func decodeSettings(stored map[string][]byte) (*sharedSettings, error) {
 	s, all := &sharedSettings{changing: newWaitLock(), stored: stored}, jsontext.Object{}
+	if len(stored) == 0 { // as most users
+		return s, nil
+	}
 	for _, name := range settingNames {
 		if data, ok := stored[name]; ok {
 			all = all.With(name, data)
@@ -85,7 +92,11 @@ func (s *sharedSettings) change(fn func(*Settings)) error {
 
 // effects returns the effects that store the settings.
 func (s *sharedSettings) effects() ([]state.Effect, error) {
-	data, err := jsontext.Marshal(s.get())
+	settings := s.get()
+	if len(s.stored) == 0 && settings.isZero() {
+		return nil, nil
+	}
+	data, err := jsontext.Marshal(settings)
 	if err != nil {
 		return nil, err
 	}

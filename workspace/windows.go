@@ -14,6 +14,9 @@ import (
 // handled with the old windows. If the process dies, the next request finds them
 // due again.
 func (m *Manager) moveWindows(run *Run) {
+	if m.opts.Window == nil {
+		return
+	}
 	due := map[string]int{}
 	run.dueWindows.Range(func(agent, extra any) bool {
 		due[agent.(string)] = extra.(int)

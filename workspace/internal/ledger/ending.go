@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -225,18 +224,43 @@ func (c *contentReader) outcomeAt(ctx context.Context, h *Head, version uint64) 
 	return s.outcome(c.key)
 }
 
-// outcome returns the outcome in a record. It skips the effects, which are most
-// of it.
+// outcome returns the outcome in a record.
 func (s *storedRecord) outcome(key string) (Outcome, error) {
-	var r struct {
-		Record
-		Effects json.RawMessage `json:"effects"` // in place of those of the Record
-	}
-	if err := unmarshalChecked(s.text, &r); err != nil {
+	o, err := s.readOutcome()
+	if err != nil {
 		return Outcome{}, fmt.Errorf("%w: %s: record %d: %w", ErrCorrupt, key, s.version, err)
 	}
-	r.Version = s.version
-	return r.outcome(), nil
+	return o, nil
+}
+
+// readOutcome reads the members of an outcome. They are all texts, and the rest
+// of the record, which is most of it, is skipped.
+func (s *storedRecord) readOutcome() (o Outcome, err error) {
+	if err := jsontext.Check(s.text, jsontext.Limits{}); err != nil {
+		return o, err
+	}
+	o.Version = s.version
+	return o, jsontext.EachMember(s.text, func(name []byte, at jsontext.Span) error {
+		value := at.In(s.text)
+		if jsontext.Kind(value) != "string" {
+			return nil
+		}
+		switch string(name) {
+		case "message_id":
+			o.ID = jsontext.Unquote(value)
+		case "ending":
+			o.Ending = Ending(jsontext.Unquote(value))
+		case "run_id":
+			o.RunID = jsontext.Unquote(value)
+		case "reason":
+			o.Reason = jsontext.Unquote(value)
+		case "reply":
+			o.Reply = jsontext.Unquote(value)
+		case "time":
+			return o.At.UnmarshalJSON(value)
+		}
+		return nil
+	})
 }
 
 // outcome returns the outcome that the last record of a run has.
