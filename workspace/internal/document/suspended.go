@@ -2,6 +2,7 @@ package document
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -161,13 +162,18 @@ func (d *Document) answerOpen(suspended map[string]Suspension, base func() (*Doc
 			stay = append(stay, call)
 		}
 	}
-	var answers []state.ToolResultMessage
+	answered := msgs
 	for _, call := range shapes.Pending(stay...) {
-		answers = append(answers, state.ToolError(state.ToolCall{ID: call.ID, Name: call.Name}, origin.NoResult))
-	}
-	answered, err := transcript.Answer(msgs, answers...)
-	if err != nil {
-		return nil, err
+		result := state.ToolError(state.ToolCall{ID: call.ID, Name: call.Name}, origin.NoResult)
+		more, err := transcript.Answer(answered, result)
+		switch {
+		case err == nil:
+			answered = more
+		case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrUnknownCall):
+			// The conversation is broken in another way. A run can always end.
+		default:
+			return nil, err
+		}
 	}
 	in := newInterner(d)
 	numbers := in.numbersOf(entries, rawTexts(msgs), rawTexts(answered))
