@@ -162,18 +162,17 @@ func (d *Document) answerOpen(suspended map[string]Suspension, base func() (*Doc
 			stay = append(stay, call)
 		}
 	}
-	answered := msgs
+	var answers []state.ToolResultMessage
 	for _, call := range shapes.Pending(stay...) {
-		result := state.ToolError(state.ToolCall{ID: call.ID, Name: call.Name}, origin.NoResult)
-		more, err := transcript.Answer(answered, result)
-		switch {
-		case err == nil:
-			answered = more
-		case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrUnknownCall):
-			// The conversation is broken in another way. A run can always end.
-		default:
-			return nil, err
-		}
+		answers = append(answers, state.ToolError(state.ToolCall{ID: call.ID, Name: call.Name}, origin.NoResult))
+	}
+	slices.Reverse(answers) // each answers the last open call that it fits
+	answered, err := transcript.Answer(msgs, answers...)
+	switch {
+	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrUnknownCall):
+		answered = msgs // it is broken in another way, and the run can end all the same
+	case err != nil:
+		return nil, err
 	}
 	in := newInterner(d)
 	numbers := in.numbersOf(entries, rawTexts(msgs), rawTexts(answered))

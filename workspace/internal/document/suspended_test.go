@@ -146,7 +146,11 @@ func TestRunsEndWithBrokenConversations(t *testing.T) {
 		effects, err = d.EndRun(func() (*Document, error) { return base, nil }, "")
 		require.NoError(t, err)
 		require.NoError(t, d.Apply(effects))
-		left := raws(state.Messages.Or(load(t, d), nil))
+		said := state.Messages.Or(load(t, d), nil)
+		if earlier == 0 && len(waiting) == 0 {
+			require.Empty(t, transcript.Pending(said))
+		}
+		left := raws(said)
 		for _, text := range raws(msgs) {
 			at := slices.Index(left, text)
 			require.GreaterOrEqual(t, at, 0)
@@ -158,8 +162,30 @@ func TestRunsEndWithBrokenConversations(t *testing.T) {
 	})
 }
 
+// Each call gets its result, also if a provider has used one id for two tools, or
+// has left a name out.
+func TestEndedRunAnswersCallsWithOneID(t *testing.T) {
+	for _, names := range [][]string{{"", "f"}, {"f", ""}, {"f", "g"}, {"", ""}} {
+		base := New()
+		st := load(t, base)
+		saved := st.Snapshot()
+		for _, name := range names {
+			call, err := state.DecodeMessage([]byte(fmt.Sprintf(
+				`{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"1","name":%q}],"stop_reason":"tool"}`, name)))
+			require.NoError(t, err)
+			require.NoError(t, state.Messages.Set(st, []state.Message{call, state.UserText("v")}))
+		}
+		d := base.Clone()
+		commit(t, d, saved, st.Snapshot())
+		effects, err := d.EndRun(func() (*Document, error) { return base, nil }, "")
+		require.NoError(t, err, "%q", names)
+		require.NoError(t, d.Apply(effects))
+		require.Equal(t, "c1 e1 v c1 e1 v", inShort(t, d), "%q", names)
+	}
+}
+
 // A broken conversation is not mended when there is nothing to answer.
-func TestEndedRunAnswersItsCallsLeavesTheRest(t *testing.T) {
+func TestEndedRunLeavesTheRest(t *testing.T) {
 	base := said(t, New(), "u c1 v")
 	d := said(t, base, "w x")
 	effects, err := d.EndRun(func() (*Document, error) { return base, nil }, "")
