@@ -76,6 +76,22 @@ func numbered(i int) string {
 	return string([]byte{byte('0' + i/1000%10), byte('0' + i/100%10), byte('0' + i/10%10), byte('0' + i%10)})
 }
 
+// requireTimelineCosts opens the timeline of 3000 records and the states along it,
+// of which the present one may read stateBytes.
+func requireTimelineCosts(t testing.TB, db countingStore, h *inspect.Handler, stateBytes int) {
+	t.Helper()
+	get(t, h, "/workspace/state?user=ann") // which reads the content
+	for _, target := range []string{
+		"/workspace/history?user=ann", "/workspace/history?user=ann&before=1500", "/workspace/history?user=ann&before=60",
+	} {
+		// The head twice, the lists or the past that find the records, and the records.
+		requireCosts(t, db, h, target, 6, 64<<10)
+	}
+	requireCosts(t, db, h, "/workspace/state?user=ann", 2, stateBytes)
+	get(t, h, "/workspace/state?user=ann&at=1500")
+	requireCosts(t, db, h, "/workspace/state?user=ann&at=1500", 2, 96<<10)
+}
+
 func TestCostOfTheTimelineDoesNotDependOnItsLength(t *testing.T) {
 	db, m, h := newCounted(t, &workspace.Options{Schema: desk})
 	// Nothing is compacted during a run.
@@ -85,16 +101,7 @@ func TestCostOfTheTimelineDoesNotDependOnItsLength(t *testing.T) {
 			require.NoError(t, orderID.Set(st, "#W"+numbered(i)))
 			require.NoError(t, run.Commit(ctx))
 		}
-		get(t, h, "/workspace/state?user=ann") // which reads the content
-		for _, target := range []string{
-			"/workspace/history?user=ann", "/workspace/history?user=ann&before=1500", "/workspace/history?user=ann&before=60",
-		} {
-			// The head twice, the lists that find the records, and the records.
-			requireCosts(t, db, h, target, 6, 64<<10)
-		}
-		requireCosts(t, db, h, "/workspace/state?user=ann", 2, 128<<10)
-		get(t, h, "/workspace/state?user=ann&at=1500")
-		requireCosts(t, db, h, "/workspace/state?user=ann&at=1500", 2, 96<<10)
+		requireTimelineCosts(t, db, h, 128<<10)
 		return nil
 	}))
 }
@@ -137,14 +144,5 @@ func TestTimelineOfRecordsThatWereCompacted(t *testing.T) {
 	for range 3000 {
 		f.visit(t, "ann")
 	}
-	get(t, h, "/workspace/state?user=ann")
-	for _, target := range []string{
-		"/workspace/history?user=ann", "/workspace/history?user=ann&before=1500", "/workspace/history?user=ann&before=60",
-	} {
-		// The head twice, the past, its lists, and the records.
-		requireCosts(t, db, h, target, 6, 64<<10)
-	}
-	requireCosts(t, db, h, "/workspace/state?user=ann", 2, 64<<10)
-	get(t, h, "/workspace/state?user=ann&at=1500")
-	requireCosts(t, db, h, "/workspace/state?user=ann&at=1500", 2, 96<<10)
+	requireTimelineCosts(t, db, h, 64<<10)
 }

@@ -72,7 +72,8 @@ type Store interface {
 	//
 	// A key that exists and does not change meanwhile is yielded exactly once,
 	// and no key is yielded twice. A list is not a snapshot: it may see any part
-	// of the concurrent writes. An error is yielded last.
+	// of the concurrent writes. The body of the loop may call the store. An error
+	// is yielded last.
 	List(ctx context.Context, prefix, after string, values bool) iter.Seq2[Entry, error]
 
 	// Durability reports which failures an acknowledged write survives.

@@ -108,10 +108,13 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 func (m *Manager) ledgerOptions(user string) ledger.Options {
 	opts := ledger.Options{
 		Live:   m.opts.Live,
-		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), DropsSecret: m.dropsSecret, Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
+		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
+		DropsSecret: func(doc *document.Document, effects []state.Effect) bool {
+			return dropsSecret(m.opts.Schema, doc, effects)
+		},
 	}
 	if owner, thread := SplitThread(user); thread != "" {
 		opts.UserPart = func() (*ledger.Ledger, error) { return m.ledger(Shared(owner)) }
@@ -288,25 +291,6 @@ func (m *Manager) withManager(ctx context.Context) (context.Context, context.Can
 // closed.
 func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	return endWith(ctx, m.ctx, func() error { return closedBy(m.ctx) })
-}
-
-// dropsSecret reports whether effects on a content replace or delete a secret. A
-// field that the schema does not have may be one.
-func (m *Manager) dropsSecret(doc *document.Document, effects []state.Effect) bool {
-	return slices.ContainsFunc(effects, func(e state.Effect) bool {
-		declared, secret := doc.Declares(m.opts.Schema, e.Field)
-		switch e.Part {
-		case document.PartField:
-			return (secret || !declared) && doc.Has(e.Part, e.Field)
-		case document.PartKey:
-			return secret && doc.Has(e.Part, e.Field)
-		case document.PartMemory, document.PartSharedMemory:
-			return isSecretEntry(doc, e)
-		case document.PartShared:
-			return e.Kind == state.EffectDelete && (secret || !declared)
-		}
-		return false
-	})
 }
 
 // operate calls fn with the ledger of a workspace, as an operation that writes

@@ -118,6 +118,8 @@ func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
 	return v, nil
 }
 
+// masked returns the JSON of a message, in which redact has masked all texts and
+// fields have no values.
 func (m *Message) masked(redact func(string) string) json.RawMessage {
 	v := m.json()
 	v.Tools = nil

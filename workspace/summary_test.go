@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -119,12 +121,19 @@ func TestHeld(t *testing.T) {
 
 // A run that lost its lease is not held.
 func TestHeldWithoutTheLease(t *testing.T) {
-	db := store.NewMemory()
-	m, runs := hold(t, db, workspace.Options{})
-	run := runs.Begin(t, "ann", text("1"))
-	require.NoError(t, open(t, db, workspace.Options{}).Cancel(t.Context(), "ann", run.ID(), "enough"))
-	<-run.Context().Done()
-	require.Empty(t, m.Held())
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		m, runs := hold(t, db, workspace.Options{})
+		run := runs.Begin(t, "ann", text("1"))
+		time.Sleep(time.Second) // a short run is not watched
+		require.NoError(t, open(t, db, workspace.Options{}).Cancel(t.Context(), "ann", run.ID(), "enough"))
+		select {
+		case <-run.Context().Done():
+		case <-time.After(time.Minute):
+			require.Fail(t, "the run goes on without its lease")
+		}
+		require.Empty(t, m.Held())
+	})
 }
 
 // A workspace that was deleted does not exist, also before it expires. A new one

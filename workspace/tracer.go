@@ -16,9 +16,10 @@ import (
 // Each Start that has returned is followed by exactly one End, also if the run loses its lease,
 // the Manager is closed or ctx ends. The methods are called concurrently, and
 // never under a lock. They should return soon and should not call the Manager:
-// the operation waits for them. Of OpHeartbeat both are told when it has ended,
-// so that no Tracer delays it. A panic is recovered and reported to Options.Logger once. A Tracer
-// that takes longer than a tenth of Options.TTL is reported as well.
+// the operation waits for them. Both are called for an OpHeartbeat when it has
+// ended, so that no Tracer delays it. A panic is recovered and reported to
+// Options.Logger once. A Tracer that takes longer than a tenth of Options.TTL is
+// reported as well.
 type Tracer interface {
 	// Start returns the context in which the operation goes on, which must be
 	// ctx or be made of it. Functions in Options get it, and the store. If it
@@ -54,8 +55,8 @@ const (
 	// up makes one that leaves the run without a holder. It is a root.
 	OpTakeover OpKind = "takeover"
 	// OpHeartbeat is one renewal of the leases of the Manager, all together. It
-	// is a root, without a user, and Start is called after it. A run whose lease is renewed by itself has an
-	// OpHeartbeat whose parent is the OpRun.
+	// is a root, without a user, and Start is called after it. A run whose lease
+	// is renewed by itself has an OpHeartbeat whose parent is the OpRun.
 	OpHeartbeat OpKind = "heartbeat"
 	// OpCompact is the compaction of a workspace.
 	OpCompact OpKind = "compact"

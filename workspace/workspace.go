@@ -148,26 +148,24 @@ func (c *liveContent) delta() (contentDelta, error) {
 	if c.part != nil {
 		err = c.part.split(&d)
 	}
-	d.Purge = c.purges(d.Effects)
+	d.Purge = dropsSecret(c.schema, c.doc, d.Effects)
 	return d, err
 }
 
-// purges reports whether effects replace or delete a secret.
-func (c *liveContent) purges(effects []state.Effect) bool {
-	isSecret := func(field string) bool {
-		_, secret := c.doc.Declares(c.schema, field)
-		return secret
-	}
+// dropsSecret reports whether effects on a content replace or delete a secret. A
+// field that the schema does not have may be one.
+func dropsSecret(schema *state.Schema, doc *document.Document, effects []state.Effect) bool {
 	return slices.ContainsFunc(effects, func(e state.Effect) bool {
+		declared, secret := doc.Declares(schema, e.Field)
 		switch e.Part {
-		case document.PartField, document.PartKey:
-			return isSecret(e.Field) && c.doc.Has(e.Part, e.Field)
-		case document.PartMemory:
-			return c.storedMemory.secret(e.Field)
+		case document.PartField:
+			return (secret || !declared) && doc.Has(e.Part, e.Field)
+		case document.PartKey:
+			return secret && doc.Has(e.Part, e.Field)
+		case document.PartMemory, document.PartSharedMemory:
+			return isSecretEntry(doc, e)
 		case document.PartShared: // a list, which only grows until it is dropped
-			return isSecret(e.Field) && e.Kind == state.EffectDelete
-		case document.PartSharedMemory:
-			return isSecretEntry(c.doc, e)
+			return (secret || !declared) && e.Kind == state.EffectDelete
 		}
 		return false
 	})

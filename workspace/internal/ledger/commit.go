@@ -22,7 +22,7 @@ func (l *Ledger) commitHead(ctx context.Context, apply transitionFunc) (*Head, e
 // fails, it is tried again until ctx ends, as long as Options.Retry wants that.
 func (l *Ledger) commitRun(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.retry.again = l.retry
+	c.retry.again = l.opts.Retry
 	return c.perform(ctx, apply)
 }
 
@@ -352,7 +352,7 @@ func (c *commit) pairWith(l *Ledger, apply transitionFunc) {
 // touchUserPart lets the operation replace the head of the user part, if need be by
 // one that says the same, if its transition makes a thread, also one that was
 // deleted. So when that head says that the user was deleted, no thread is made
-// any more: whoever is about to make one has a condition that does not hold.
+// any more: a batch that is about to make one has a condition that does not hold.
 // Other writes of a thread do not touch it.
 func (c *commit) touchUserPart(t *transition) error {
 	c.touches = c.opts.UserPart != nil && t.makes && t.Deleted.IsZero()

@@ -40,7 +40,7 @@ func (l *Ledger) Renew(ctx context.Context, by Holder) (*Head, error) {
 func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql.Tx) error) (Position, error) {
 	var to Position
 	commit := l.newCommit()
-	commit.retry.again, commit.with = l.retry, with
+	commit.retry.again, commit.with = l.opts.Retry, with
 	_, err := commit.perform(ctx, func(t *transition) error {
 		if err := t.checkHolder(by); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (l *Ledger) Finish(
 	ctx context.Context, by Holder, c Change, reply string, next Lease, shared *SharedChange,
 ) (*Head, Position, error) {
 	var to Position
-	h, err := l.commitShared(ctx, shared, l.retry, func(t *transition) error {
+	h, err := l.commitShared(ctx, shared, l.opts.Retry, func(t *transition) error {
 		if err := t.checkHolder(by); err != nil {
 			return err
 		}

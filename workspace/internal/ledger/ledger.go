@@ -20,7 +20,6 @@ type Ledger struct {
 	contentReader
 	user  string
 	opts  Options
-	retry func(error) bool // see Options
 	now   func() time.Time
 	leave func() // Turns.Leave, or does nothing
 	// minHistory is the number of bytes of records below which they are not
@@ -113,7 +112,7 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
 	return &Ledger{
 		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}},
-		user:          user, opts: opts, retry: opts.Retry, now: CurrentTime, leave: leave, minHistory: minHistoryBytes,
+		user:          user, opts: opts, now: CurrentTime, leave: leave, minHistory: minHistoryBytes,
 	}
 }
 

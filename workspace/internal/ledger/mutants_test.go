@@ -101,14 +101,14 @@ var mutants = []mutant{
 		{"commit.go", "open = append(open, seq)", "_ = seq"},
 	}},
 	{name: "a message is finished before its record", edits: []textEdit{
-		{"holder.go", "	var to Position\n	h, err := l.commitShared(ctx, shared, l.retry, func(t *transition) error {\n", `	_, _ = l.commitHead(ctx, func(t *transition) error {
+		{"holder.go", "	var to Position\n	h, err := l.commitShared(ctx, shared, l.opts.Retry, func(t *transition) error {\n", `	_, _ = l.commitHead(ctx, func(t *transition) error {
 		if err := t.checkLease(by); err != nil {
 			return err
 		}
 		return t.keepOutcome(Outcome{ID: by.MessageID, Ending: EndingFinished})
 	})
 	var to Position
-	h, err := l.commitShared(ctx, shared, l.retry, func(t *transition) error {
+	h, err := l.commitShared(ctx, shared, l.opts.Retry, func(t *transition) error {
 `},
 	}},
 	{name: "reset deletes the head", edits: resetDeletes},

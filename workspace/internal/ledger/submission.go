@@ -166,8 +166,8 @@ func (l *Ledger) commitFitting(ctx context.Context, apply transitionFunc) (*Head
 	var checked *Position
 	for {
 		c := l.newCommit()
-		if l.retry != nil { // no run depends on it yet
-			c.retry.again = func(err error) bool { return !errors.Is(err, store.ErrRefused) && l.retry(err) }
+		if l.opts.Retry != nil { // no run depends on it yet
+			c.retry.again = func(err error) bool { return !errors.Is(err, store.ErrRefused) && l.opts.Retry(err) }
 		}
 		h, err := c.perform(ctx, func(t *transition) error {
 			t.reader.checked = checked
