@@ -47,10 +47,6 @@ func fillInternal() bool {
 		return c.(*conversation).shorten(messages, results)
 	}
 	internal.DecodeChecked = func(data []byte) (any, error) { return decodeChecked(data) }
-	internal.IsMessage = func(m any) bool { message, ok := m.(Message); return ok && isMessage(message) }
-	internal.ExtraMember = func(m any, k int) (string, string, bool) { return m.(bodied).extraMember(k) }
-	internal.CallExtra = func(m any, k int) (string, bool) { return m.(bodied).callExtra(k) }
-	internal.SharedCalls = func(m any) any { return m.(bodied).sharedCalls() }
 	internal.IsReference = func(st any, field string) bool {
 		sp, ok := st.(*State).on().schema.byName[field]
 		return ok && sp.form.Reference
@@ -104,3 +100,24 @@ func fillInternal() bool {
 	}
 	return true
 }
+
+// Insider is what the other packages of this module see of messages beside the
+// exported methods.
+type Insider struct{}
+
+// Inside is for packages of this module.
+func Inside(internal.Key) Insider { return Insider{} }
+
+// IsMessage reports whether m may be stored.
+func (Insider) IsMessage(m Message) bool { return isMessage(m) }
+
+// ExtraMember returns the k-th member without an accessor.
+func (Insider) ExtraMember(m Message, k int) (name, value string, ok bool) {
+	return m.(bodied).extraMember(k)
+}
+
+// CallExtra returns the Extra of the k-th call.
+func (Insider) CallExtra(m Message, k int) (string, bool) { return m.(bodied).callExtra(k) }
+
+// SharedCalls returns the calls of a message, which must not be changed.
+func (Insider) SharedCalls(m ToolCallMessage) []ToolCall { return m.toolCalls() }

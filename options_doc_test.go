@@ -9,7 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect"
-	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/wire"
 )
@@ -19,7 +19,7 @@ func TestTheGuideListsEveryOption(t *testing.T) {
 	for heading, options := range map[string]reflect.Type{
 		"Field":             reflect.TypeFor[state.Field[any]](),
 		"Limits":            reflect.TypeFor[state.Limits](),
-		"tool.Loop":         reflect.TypeFor[tool.Loop](),
+		"loop.Loop":         reflect.TypeFor[loop.Loop](),
 		"wire.Transport":    reflect.TypeFor[wire.Transport](),
 		"transcript.Window": reflect.TypeFor[transcript.Window](),
 		"inspect.Options":   reflect.TypeFor[inspect.Options](),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -149,15 +150,15 @@ func TestCallThatExpires(t *testing.T) {
 			func(context.Context, struct{}) (string, error) { return "refunded", nil },
 			tool.NeedsApproval(func(context.Context, struct{}) (reason string, needed bool) { return "900 USD are much", true }),
 			tool.Expires(24*time.Hour)))
-		ask := func(ctx context.Context, turn *tool.Turn) error {
+		ask := func(ctx context.Context, turn *loop.Turn) error {
 			if _, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil)); err != nil {
 				return err
 			}
 			said := state.ToolCalls(state.ToolCall{ID: "call_1", Name: "refund", Input: "{}"})
 			return turn.Said(ctx, state.InferenceResult{Output: []state.Message{said}})
 		}
-		m := openOn(t, store.NewMemory(), &workspace.Options{Run: workspace.Loop(&tool.Loop{
-			Agents: map[string]tool.Agent{"": {Ask: ask, Tools: []*tool.Tool{refund}}},
+		m := openOn(t, store.NewMemory(), &workspace.Options{Run: workspace.Loop(&loop.Loop{
+			Agents: map[string]loop.Agent{"": {Ask: ask, Tools: []*tool.Tool{refund}}},
 		}), Schema: desk})
 		_, err := m.Handle(t.Context(), "grace", workspace.Message{Content: state.UserText("I want my money back.")})
 		require.NoError(t, err)

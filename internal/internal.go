@@ -119,22 +119,6 @@ var ShortenConversation func(conversation any, messages, results []int) any
 // a whole. It does not retain data.
 var DecodeChecked func(data []byte) (any, error)
 
-// IsMessage reports whether m is a state.Message that may be stored: one of the
-// four types, and not nil or its zero value.
-var IsMessage func(m any) bool
-
-// ExtraMember returns the k-th member of a state.Message that Extra returns, and
-// CallExtra the Extra of the k-th call that a state.ToolCallMessage has. They
-// return false behind the last one, and copy nothing.
-var (
-	ExtraMember func(m any, k int) (name, value string, ok bool)
-	CallExtra   func(m any, k int) (extra string, ok bool)
-)
-
-// SharedCalls returns a pointer to the []state.ToolCall of a
-// state.ToolCallMessage. The slice is the message's own and must not be changed.
-var SharedCalls func(m any) (calls any)
-
 // IsReference reports whether a field of a *state.State holds references: Go
 // values that no code may look into.
 var IsReference func(st any, field string) bool
@@ -166,6 +150,9 @@ var ParseSchemaByName func(data []byte) (schema any, err error)
 // NewRedactor returns a *state.Redactor for some texts, nil if it has nothing to
 // mask.
 var NewRedactor func(secrets []string) (redactor any)
+
+// Key is what [state.Inside] asks for. Other modules cannot make one.
+type Key struct{}
 
 // An OpaqueType is a type whose values internal/value stores as they are,
 // because they never change: it copies only the reference.

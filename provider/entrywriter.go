@@ -2,7 +2,6 @@ package provider
 
 import (
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
@@ -64,7 +63,7 @@ func (w *entryWriter) add(i int, m state.Message) {
 		if own {
 			role = m.Role()
 		}
-		calls := *internal.SharedCalls(m).(*[]state.ToolCall)
+		calls := inside.SharedCalls(m)
 		parts := make([]Part, 0, len(calls))
 		for _, c := range calls {
 			kept, ownCall := w.KeptOfCall(c)

@@ -13,11 +13,10 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest/internal/kit"
-	"github.com/agentstate/state/tool"
 )
 
 // Model is a model that answers by a script. It stands in for a provider in two
@@ -129,9 +128,9 @@ func (m *Model) Next(ctx context.Context, agent string, msgs []state.Message) (s
 }
 
 // Ask asks for the agent of a turn with what the turn has to say, and records the
-// reply, as a [tool.Agent] does. The error may pass if that of Next is a
+// reply, as a [loop.Agent] does. The error may pass if that of Next is a
 // [StatusError] of a busy or broken service, such as 429 and 503.
-func (m *Model) Ask(ctx context.Context, t *tool.Turn) error {
+func (m *Model) Ask(ctx context.Context, t *loop.Turn) error {
 	m.report.Helper()
 	prompt, err := t.Prompt(ctx, state.Messages.Or(t.State(), nil))
 	if err != nil {
@@ -141,7 +140,7 @@ func (m *Model) Ask(ctx context.Context, t *tool.Turn) error {
 	var status *StatusError
 	switch {
 	case errors.As(err, &status) && backoff.MayPass(status.Code):
-		return tool.Passing(err, 0)
+		return loop.Passing(err, 0)
 	case err != nil:
 		return err
 	}
@@ -203,7 +202,7 @@ func (m *Model) receive(ctx context.Context, r asked) answer {
 	m.report.Helper()
 	number := m.script.record(r)
 	name := fmt.Sprintf("statetest: request %d, %s", number, r.by())
-	if i := slices.IndexFunc(r.Messages, func(msg state.Message) bool { return !internal.IsMessage(msg) }); i >= 0 {
+	if i := slices.IndexFunc(r.Messages, func(msg state.Message) bool { return !inside.IsMessage(msg) }); i >= 0 {
 		m.errorf("%s: message %d is nil or the zero message", name, i)
 		return refuse("a message is nil or the zero message")
 	}

@@ -123,11 +123,6 @@ type kindError struct {
 func (e *kindError) Error() string   { return e.err.Error() }
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
-// invalid returns an ErrInvalid of a turn or a loop.
-func invalid(format string, args ...any) error {
-	return &kindError{state.ErrInvalid, fmt.Errorf("tool: "+format, args...)}
-}
-
 // errNilContext is the error of a call of a tool without a context.
 func errNilContext(tool string) error {
 	return &kindError{state.ErrInvalid, fmt.Errorf("tool %q: the context is nil", tool)}

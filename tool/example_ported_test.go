@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/route"
 	"github.com/agentstate/state/tool"
 )
@@ -13,8 +14,8 @@ import (
 // The programs of docs/coming-from.
 
 // says is an agent whose model gives the answers in order.
-func says(answers ...state.Message) func(context.Context, *tool.Turn) error {
-	return func(ctx context.Context, turn *tool.Turn) error {
+func says(answers ...state.Message) func(context.Context, *loop.Turn) error {
+	return func(ctx context.Context, turn *loop.Turn) error {
 		answer := answers[0]
 		answers = answers[1:]
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{answer}})
@@ -39,7 +40,7 @@ func ExampleLoop_agentKit() {
 		route.When(route.Not(route.Has(plan)), "planner"),
 		route.When(route.Func("unanswered", unanswered), "writer"), // otherwise nobody: the loop ends
 	))
-	network := &tool.Loop{Route: router.Next, Agents: map[string]tool.Agent{
+	network := &loop.Loop{Route: router.Next, Agents: map[string]loop.Agent{
 		"planner": {Ask: askPlanner, Tools: []*tool.Tool{savePlan}},
 		"writer":  {Ask: askWriter},
 	}}

@@ -51,12 +51,12 @@ func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.Tool
 	if err != nil {
 		return nil, err
 	}
-	s.run(ctx)
+	s.Run(ctx)
 	return s.End(), nil
 }
 
-// run makes all calls of a step of which none has been made.
-func (s *Step) run(ctx context.Context) {
+// Run makes all calls of a step of which none has been made.
+func (s *Step) Run(ctx context.Context) {
 	s.untried = true
 	var batches [][]int
 	if ctx != nil { // else no function is called

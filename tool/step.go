@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 
@@ -368,4 +369,15 @@ func (s *Step) End() []Result {
 		}
 	}
 	return results
+}
+
+// Suspended yields the calls that wait for a result from outside, and why.
+func (s *Step) Suspended() iter.Seq2[state.ToolCall, string] {
+	return func(yield func(state.ToolCall, string) bool) {
+		for i := range s.calls {
+			if c := &s.calls[i]; c.phase == suspended && !yield(c.ToolCall, c.reason) {
+				return
+			}
+		}
+	}
 }

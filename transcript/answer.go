@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 )
 
 // Answer returns a conversation in which results are inserted behind the calls
@@ -27,7 +26,7 @@ func Answer(msgs []state.Message, results ...state.ToolResultMessage) ([]state.M
 	index := o.index(wanted)
 	answers := make([]answer, 0, len(results))
 	for _, m := range results {
-		if !internal.IsMessage(m) {
+		if !inside.IsMessage(m) {
 			return nil, fmt.Errorf("%w: the zero message answers no call", state.ErrInvalid)
 		}
 		number, err := index.lastOpen(m.Call())

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/origin"
 )
 
@@ -37,7 +36,7 @@ func newChecker(msgs []state.Message, profile Profile) *checker {
 // isNothing reports whether a message is nothing that can be sent: it has neither
 // calls nor results, and its kind is not known.
 func (c *checker) isNothing(i int) bool {
-	return len(c.callsOf(i)) == 0 && c.answers[i] == none && !internal.IsMessage(c.msgs[i])
+	return len(c.callsOf(i)) == 0 && c.answers[i] == none && !inside.IsMessage(c.msgs[i])
 }
 
 func (c *checker) addFinding(message int, rule, detail string) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -116,7 +115,7 @@ func providerItem(m state.Message) jsontext.Object {
 // sharedCalls returns the calls of a message, which must not be changed: a long
 // conversation has many.
 func sharedCalls(m state.ToolCallMessage) []state.ToolCall {
-	return *internal.SharedCalls(m).(*[]state.ToolCall)
+	return inside.SharedCalls(m)
 }
 
 // callTexts returns the JSON of each call of a message.

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 )
 
 // none stands for no message and no call.
@@ -57,7 +56,7 @@ func pairExcept(msgs []state.Message, except map[int]bool) pairing {
 		case state.ToolCallMessage:
 			return sharedCalls(m), nil
 		case state.ToolResultMessage:
-			if internal.IsMessage(m) {
+			if inside.IsMessage(m) {
 				answer[0] = m.Call()
 				return nil, answer[:]
 			}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -80,7 +79,7 @@ func newRepairer(
 		joinedFrom: make([]int, len(msgs)),
 	}
 	for i, m := range msgs {
-		if !internal.IsMessage(m) {
+		if !inside.IsMessage(m) {
 			r.addChange(i, ruleMessage, "dropped")
 			continue
 		}

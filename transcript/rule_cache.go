@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -124,7 +123,7 @@ func mayHaveBreakpoints(m state.Message) bool {
 		return isMarkedList(m.Content())
 	case state.ToolCallMessage:
 		for k := 0; ; k++ {
-			extra, ok := internal.CallExtra(m, k)
+			extra, ok := inside.CallExtra(m, k)
 			if !ok || strings.Contains(extra, `"cache_control"`) {
 				return ok
 			}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -37,7 +36,7 @@ func findOrphans(c *checker) {
 		return
 	}
 	for i, number := range c.answers {
-		if result, ok := c.msgs[i].(state.ToolResultMessage); ok && number == none && internal.IsMessage(result) {
+		if result, ok := c.msgs[i].(state.ToolResultMessage); ok && number == none && inside.IsMessage(result) {
 			c.addFinding(i, ruleOrphan, describeCall(result.Call()))
 		}
 	}

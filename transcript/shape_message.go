@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -34,7 +33,7 @@ type shapeReader struct {
 // read returns the shape of a message. Its calls are shared with the message,
 // and its answers are valid until the next one is read.
 func (r *shapeReader) read(m state.Message) Shape {
-	if !internal.IsMessage(m) {
+	if !inside.IsMessage(m) {
 		return Shape{own: shapeAbsent}
 	}
 	s := Shape{Role: m.Role(), Joined: origin.Joins(r.before, m)}

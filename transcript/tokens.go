@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -39,7 +38,7 @@ func EstimateTokens(m state.Message) int {
 			tokens += textTokens(m.Text())
 		}
 		for k := 0; ; k++ { // Gemini has files there
-			name, value, ok := internal.ExtraMember(m, k)
+			name, value, ok := inside.ExtraMember(m, k)
 			if !ok {
 				break
 			}

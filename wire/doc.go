@@ -24,9 +24,9 @@
 //
 // # In turns and runs
 //
-// In the context of a turn of package tool, as a [tool.Loop] gives it to Ask, the
+// In the context of a turn of package tool, as a [loop.Loop] gives it to Ask, the
 // tools of the agent are offered in the format of the request, calls whose results
-// have come late are at the end, the answer is recorded by [tool.Turn.Said], and
+// have come late are at the end, the answer is recorded by [loop.Turn.Said], and
 // the turn is told whether a request that has failed may succeed later. In a run of
 // package workspace, calls that wait are said to wait, the model is told what the
 // workspace says of itself unless Transport.Context says something else, and those

@@ -11,14 +11,14 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
-	"github.com/agentstate/state/tool"
 )
 
 // turnOf returns the turn of an agent that a context carries with its State, or
 // nil.
-func turnOf(ctx context.Context, st *state.State) *tool.Turn {
-	if turn, ok := tool.TurnOf(ctx); ok && turn.State() == st {
+func turnOf(ctx context.Context, st *state.State) *loop.Turn {
+	if turn, ok := loop.TurnOf(ctx); ok && turn.State() == st {
 		return turn
 	}
 	return nil

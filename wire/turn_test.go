@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/wire"
@@ -56,9 +57,9 @@ func saysText(text string) func(*http.Request) (*http.Response, error) {
 }
 
 // asks returns the Ask of an agent whose program sends a body to a path.
-func asks(p *provided, path, body string) func(context.Context, *tool.Turn) error {
+func asks(p *provided, path, body string) func(context.Context, *loop.Turn) error {
 	client := &http.Client{Transport: &wire.Transport{Base: p, Converse: true}}
-	return func(ctx context.Context, _ *tool.Turn) error {
+	return func(ctx context.Context, _ *loop.Turn) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+path, strings.NewReader(body))
 		if err != nil {
 			return err
@@ -98,7 +99,7 @@ func TestToolsOfATurn(t *testing.T) {
 			p := &provided{}
 			st := state.New(nil)
 			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
-			loop := tool.Loop{Agents: map[string]tool.Agent{"": {Ask: asks(p, path, `{"model":"m"}`), Tools: []*tool.Tool{note}}}}
+			loop := loop.Loop{Agents: map[string]loop.Agent{"": {Ask: asks(p, path, `{"model":"m"}`), Tools: []*tool.Tool{note}}}}
 			ctx, cancel := context.WithCancel(t.Context())
 			p.answers = append(p.answers, func(*http.Request) (*http.Response, error) { cancel(); return nil, errors.New("no") })
 			_, err := loop.Run(ctx, st)
@@ -117,7 +118,7 @@ func TestToolsOfTheRequest(t *testing.T) {
 	own := `{"model":"m","tools":[{"type":"function","function":{"name":"shop/note","description":"Mine.","parameters":{}}}]}`
 	st := state.New(nil)
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
-	loop := tool.Loop{Agents: map[string]tool.Agent{"": {Ask: asks(p, chatPath, own), Tools: []*tool.Tool{note}}}}
+	loop := loop.Loop{Agents: map[string]loop.Agent{"": {Ask: asks(p, chatPath, own), Tools: []*tool.Tool{note}}}}
 	_, err := loop.Run(t.Context(), st)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(p.bodies[0], "shop_note"))
@@ -150,7 +151,7 @@ func TestLoopAsksAgainThroughWire(t *testing.T) {
 				p := &provided{answers: []func(*http.Request) (*http.Response, error){tc.answer, saysText("hi")}}
 				st := state.New(nil)
 				require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
-				loop := tool.Loop{Agents: map[string]tool.Agent{"": {Ask: asks(p, chatPath, `{"model":"m"}`)}}}
+				loop := loop.Loop{Agents: map[string]loop.Agent{"": {Ask: asks(p, chatPath, `{"model":"m"}`)}}}
 				began := time.Now()
 				reply, err := loop.Run(t.Context(), st)
 				if tc.after < 0 {
@@ -183,8 +184,8 @@ func TestRunThroughWire(t *testing.T) {
 		card := &state.Field[string]{Name: "card", Secret: true}
 		refund := tool.Must(tool.New("refund", "", func(context.Context, struct{}) (string, error) { return "refunded", nil },
 			tool.NeedsApproval(func(context.Context, struct{}) (string, bool) { return "always", true })))
-		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: state.MustSchema(card), Run: workspace.Loop(&tool.Loop{
-			Agents: map[string]tool.Agent{"": {Ask: asks(p, chatPath, `{"model":"m"}`), Tools: []*tool.Tool{refund}}},
+		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: state.MustSchema(card), Run: workspace.Loop(&loop.Loop{
+			Agents: map[string]loop.Agent{"": {Ask: asks(p, chatPath, `{"model":"m"}`), Tools: []*tool.Tool{refund}}},
 		})})
 		require.NoError(t, err)
 		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return card.Set(w.State(), "s3cret-value") }))
@@ -215,7 +216,7 @@ func TestTurnOfAnotherState(t *testing.T) {
 	st := state.New(nil)
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
 	ask := asks(p, chatPath, `{"model":"m"}`)
-	loop := tool.Loop{Agents: map[string]tool.Agent{"": {Tools: []*tool.Tool{note}, Ask: func(ctx context.Context, turn *tool.Turn) error {
+	loop := loop.Loop{Agents: map[string]loop.Agent{"": {Tools: []*tool.Tool{note}, Ask: func(ctx context.Context, turn *loop.Turn) error {
 		require.NoError(t, ask(wire.Aside(ctx), turn))
 		require.NoError(t, ask(state.NewContext(ctx, st.Fork()), turn))
 		return ask(ctx, turn)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
@@ -69,7 +70,7 @@ func newOffice(t *testing.T, opts ...tool.Option) *office {
 		o.made = append(o.made, fmt.Sprintf("%s by %s, approved by %q", in.To, call.Agent, call.ApprovedBy))
 		return "paid " + in.To, nil
 	}, append(opts, tool.NeedsApproval(func(_ context.Context, in in) (string, bool) { return "money for " + in.To, true }))...))
-	ask := func(ctx context.Context, turn *tool.Turn) error {
+	ask := func(ctx context.Context, turn *loop.Turn) error {
 		o.mu.Lock()
 		o.asked++
 		meanwhile := o.meanwhile
@@ -98,8 +99,8 @@ func newOffice(t *testing.T, opts ...tool.Option) *office {
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{answer}})
 	}
 	o.db = store.NewMemory()
-	o.opts = workspace.Options{Schema: officeSchema, Run: workspace.Loop(&tool.Loop{
-		Agents: map[string]tool.Agent{"clerk": {Ask: ask, Tools: []*tool.Tool{pay}}},
+	o.opts = workspace.Options{Schema: officeSchema, Run: workspace.Loop(&loop.Loop{
+		Agents: map[string]loop.Agent{"clerk": {Ask: ask, Tools: []*tool.Tool{pay}}},
 	})}
 	o.m = open(t, o.db, o.opts)
 	t.Cleanup(func() { _ = o.m.Close() })
@@ -295,8 +296,8 @@ func TestApprovedCallOfAnAgentThatIsGone(t *testing.T) {
 	_, err := o.hear(t, "pay a")
 	require.NoError(t, err)
 	require.NoError(t, o.m.Close())
-	o.m = open(t, o.db, workspace.Options{Schema: officeSchema, Run: workspace.Loop(&tool.Loop{
-		Agents: map[string]tool.Agent{"boss": {Ask: func(ctx context.Context, turn *tool.Turn) error {
+	o.m = open(t, o.db, workspace.Options{Schema: officeSchema, Run: workspace.Loop(&loop.Loop{
+		Agents: map[string]loop.Agent{"boss": {Ask: func(ctx context.Context, turn *loop.Turn) error {
 			msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -88,9 +89,9 @@ func TestClientTools(t *testing.T) {
 	show := workspace.ClientTool{Name: "show", Schema: `{"type":"object","properties":{"text":{"type":"string"}}}`}
 	var asked []int
 	own := tool.Must(tool.New("own", "", func(context.Context, struct{}) (string, error) { return "ours", nil }))
-	options := &workspace.Options{Run: workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"": {
+	options := &workspace.Options{Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"": {
 		Tools: []*tool.Tool{own},
-		Ask: func(ctx context.Context, turn *tool.Turn) error {
+		Ask: func(ctx context.Context, turn *loop.Turn) error {
 			run, _ := workspace.FromContext(ctx)
 			asked = append(asked, len(turn.Tools()))
 			msgs := state.Messages.Or(run.State(), nil)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -60,7 +60,7 @@ var (
 	// ErrNotSuspended is returned for a message that decides about a call that is
 	// not suspended, or about which another accepted message decides. The message
 	// was not accepted.
-	ErrNotSuspended = tool.ErrNotSuspended
+	ErrNotSuspended = loop.ErrNotSuspended
 	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
 	// ErrHolder is returned, together with ErrFenced, by the methods of runs whose

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -18,7 +19,7 @@ func ExampleSuspended() {
 		func(context.Context, struct{}) (string, error) { return "refunded", nil },
 		tool.NeedsApproval(func(context.Context, struct{}) (reason string, needed bool) { return "money", true }),
 		tool.Expires(10*time.Millisecond))) // rather a day
-	ask := func(ctx context.Context, turn *tool.Turn) error {
+	ask := func(ctx context.Context, turn *loop.Turn) error {
 		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
 		if err != nil {
 			return err
@@ -31,8 +32,8 @@ func ExampleSuspended() {
 	}
 
 	ctx := context.Background()
-	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{TTL: 50 * time.Millisecond, Run: workspace.Loop(&tool.Loop{
-		Agents: map[string]tool.Agent{"": {Ask: ask, Tools: []*tool.Tool{refund}}},
+	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{TTL: 50 * time.Millisecond, Run: workspace.Loop(&loop.Loop{
+		Agents: map[string]loop.Agent{"": {Ask: ask, Tools: []*tool.Tool{refund}}},
 	})})
 	if err != nil {
 		panic(err)

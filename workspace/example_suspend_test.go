@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -25,7 +26,7 @@ func ExampleLoop() {
 		tool.NeedsApproval(func(_ context.Context, in refund) (reason string, needed bool) {
 			return "more than 100", in.Amount > 100
 		})))
-	ask := func(ctx context.Context, turn *tool.Turn) error {
+	ask := func(ctx context.Context, turn *loop.Turn) error {
 		// What the model is sent says that the call waits.
 		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
 		if err != nil {
@@ -35,8 +36,8 @@ func ExampleLoop() {
 	}
 
 	ctx := context.Background()
-	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{Run: workspace.Loop(&tool.Loop{
-		Agents: map[string]tool.Agent{"": {Ask: ask, Tools: []*tool.Tool{refundTool}}},
+	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{Run: workspace.Loop(&loop.Loop{
+		Agents: map[string]loop.Agent{"": {Ask: ask, Tools: []*tool.Tool{refundTool}}},
 	})})
 	if err != nil {
 		panic(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -19,8 +20,8 @@ import (
 // Loop returns a function for Options.Run that lets the agents of a loop work on
 // the State of the run.
 //
-//	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Run: workspace.Loop(&tool.Loop{
-//		Agents: map[string]tool.Agent{"support": {Ask: ask, Tools: tools}},
+//	m, err := workspace.Open(ctx, db, &workspace.Options{Schema: schema, Run: workspace.Loop(&loop.Loop{
+//		Agents: map[string]loop.Agent{"support": {Ask: ask, Tools: tools}},
 //	})})
 //
 // It commits what a model has said before calls are made, and their results
@@ -36,9 +37,9 @@ import (
 // no tool of that name.
 //
 // The reply is the last text that a model has said. Errors that may pass are
-// waited out as [tool.Agent] says, while the run is under way. Any other error
+// waited out as [loop.Agent] says, while the run is under way. Any other error
 // fails the message.
-func Loop(l *tool.Loop) func(context.Context, *Run) error {
+func Loop(l *loop.Loop) func(context.Context, *Run) error {
 	return func(ctx context.Context, run *Run) error {
 		reply, err := withClientTools(l, run).Run(ctx, run.State())
 		if reply != "" {
@@ -121,14 +122,14 @@ func (r *Run) progress() (answers int, ended bool) {
 
 // ClientTools returns the tools of the sender of the message. A call of one is
 // suspended: the Answers of a later message bring its result. Loop offers them to
-// its agents; other programs give them to a [tool.Turn].
+// its agents; other programs give them to a [loop.Turn].
 func (r *Run) ClientTools() []*tool.Tool {
 	tools, _ := toolsOf(r.message.Tools) // which were checked when the message was accepted
 	return tools
 }
 
 // withClientTools returns a loop whose agents have the tools of the sender as well.
-func withClientTools(l *tool.Loop, r *Run) *tool.Loop {
+func withClientTools(l *loop.Loop, r *Run) *loop.Loop {
 	tools := r.ClientTools()
 	if len(tools) == 0 {
 		return l

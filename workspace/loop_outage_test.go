@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/store"
@@ -44,8 +45,8 @@ func TestLoopOutlastsOutages(t *testing.T) {
 					return "done", nil
 				}))
 				asked := 0
-				w, err := workspace.Open(t.Context(), db, &workspace.Options{Run: workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{
-					"": {Tools: []*tool.Tool{pay}, Ask: func(ctx context.Context, turn *tool.Turn) error {
+				w, err := workspace.Open(t.Context(), db, &workspace.Options{Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{
+					"": {Tools: []*tool.Tool{pay}, Ask: func(ctx context.Context, turn *loop.Turn) error {
 						asked++
 						if asked == 3 || asked == 5 { // with an answer
 							away()

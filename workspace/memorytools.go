@@ -66,7 +66,7 @@ func (m *Memory) Tools() []*tool.Tool {
 
 // Search returns the entries in which words of the memory begin with those that
 // are searched for, best first, each as its key and its value. It is a
-// [tool.Search] for [tool.Recall]. Secrets are masked: they are found by their
+// [loop.Search] for [loop.Recall]. Secrets are masked: they are found by their
 // keys only.
 func (m *Memory) Search(_ context.Context, _ *state.State, words string) ([]string, error) {
 	secrets := m.redactor(nil)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -168,7 +169,7 @@ func ExampleMemory_Search() {
 		if err := errors.Join(state.Messages.Set(w.State(), said), w.Memory().Set("food of the dog", "fish")); err != nil {
 			return err
 		}
-		recall := tool.Recall(tool.SearchMessages, w.Memory().Search)
+		recall := loop.Recall(loop.SearchMessages, w.Memory().Search)
 		calls := []state.ToolCall{{ID: "c1", Name: "recall", Input: `{"words":"dog"}`}}
 		fmt.Println(must(tool.Run(ctx, w.State(), []*tool.Tool{recall}, calls))[0].Message.Text())
 		return nil

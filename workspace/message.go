@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/runctx"
@@ -188,7 +187,7 @@ func (m Message) encode() ([]byte, error) {
 	}
 	decided := m.decided()
 	switch {
-	case internal.IsMessage(m.Content):
+	case inside.IsMessage(m.Content):
 	case m.Content != nil:
 		return nil, fmt.Errorf("%w: the content is a %T: want a message of package state that is neither nil nor zero", ErrInvalid, m.Content)
 	case len(decided) == 0:

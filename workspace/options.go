@@ -25,7 +25,7 @@ type Options struct {
 	// has ended, another holder continues the run at once. After the death of a
 	// process, Run is called again with the committed changes: the calls of tools
 	// that have no result are open, and are to be made before a model is asked, as
-	// Loop and tool.Turn do. ctx ends when
+	// Loop and loop.Turn do. ctx ends when
 	// the run loses its lease; context.Cause says why.
 	//
 	// Run is called in a goroutine of its own. If it panics, or ends the

@@ -239,7 +239,7 @@ type Suspended struct {
 
 // Suspended returns the calls of the conversation that wait, in their order.
 // Those that are approved and not made yet are not among them. A model is told to
-// wait for them by [tool.Turn.Prompt], and so by package wire.
+// wait for them by [loop.Turn.Prompt], and so by package wire.
 func (w *Workspace) Suspended() []Suspended {
 	calls := w.suspended.calls(w.state)
 	if len(calls) == 0 {

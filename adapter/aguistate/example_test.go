@@ -10,19 +10,19 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/aguistate"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
 // A page sends what the user says, and reads what comes of it.
 func Example() {
-	ask := func(ctx context.Context, t *tool.Turn) error {
+	ask := func(ctx context.Context, t *loop.Turn) error {
 		return t.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("Hello, Ann!")}})
 	}
 	m, err := workspace.Open(context.Background(), store.NewMemory(), &workspace.Options{
 		Schema: state.MustSchema(state.Team{"desk": {"ui"}}),
-		Run:    workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"": {Ask: ask}}}),
+		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"": {Ask: ask}}}),
 	})
 	if err != nil {
 		panic(err)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/aguistate"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -73,7 +74,7 @@ func newDesk(t testing.TB, db store.Store) *desk {
 func (d *desk) open() {
 	m, err := workspace.Open(context.Background(), d.db, &workspace.Options{
 		Schema: schema, Live: true, Messages: -1, Holder: "desk",
-		Run: workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"desk": {Ask: d.ask, Tools: d.tools()}}}),
+		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": {Ask: d.ask, Tools: d.tools()}}}),
 	})
 	require.NoError(d.t, err)
 	srv := httptest.NewServer(aguistate.New(m, &d.opts))
@@ -118,7 +119,7 @@ func (d *desk) tools() []*tool.Tool {
 
 // ask does the next step of the script. The steps that were done are those that the
 // model has answered since the user has spoken.
-func (d *desk) ask(ctx context.Context, t *tool.Turn) error {
+func (d *desk) ask(ctx context.Context, t *loop.Turn) error {
 	run, _ := workspace.FromContext(ctx)
 	msgs := state.Messages.Or(run.State(), nil)
 	done, script := 0, ""

@@ -12,6 +12,7 @@ import (
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
@@ -35,7 +36,7 @@ type Options struct {
 // context, with the rights of the agent of that name. A nil o stands for the
 // defaults.
 //
-// The run of the agent is a [tool.Turn]. The model is offered those of [Tools]
+// The run of the agent is a [loop.Turn]. The model is offered those of [Tools]
 // that the agent may use. What the user and the model say is recorded, and so are
 // the results of all calls, also of foreign tools. In a run of a workspace, an
 // answer is committed before its calls are made, and their results before the
@@ -59,7 +60,7 @@ type middleware struct {
 
 // turn is one run of an agent, or its resumption.
 type turn struct {
-	*tool.Turn
+	*loop.Turn
 	resumed *resumption // nil for a run that begins, and for an agent that is a tool
 	begun   bool        // the model was asked; before, calls are those of an interrupt
 }
@@ -75,7 +76,7 @@ func (m *middleware) BeforeAgent(ctx context.Context, c *adk.ChatModelAgentConte
 			tools = append(tools, own.tool)
 		}
 	}
-	t, err := tool.NewTurn(ctx, m.agent, tools...)
+	t, err := loop.NewTurn(ctx, m.agent, tools...)
 	if err != nil {
 		return ctx, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 )
 
@@ -62,7 +63,7 @@ func (t *boundTool) InvokableRun(ctx context.Context, args string, _ ...einotool
 // call makes a call in the turn of the context, or else by itself: a turn of one
 // call would hold its outputs until the calls before it have returned.
 func (t *boundTool) call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
-	if turn, ok := tool.TurnOf(ctx); ok && turn.Has(c.Name) {
+	if turn, ok := loop.TurnOf(ctx); ok && turn.Has(c.Name) {
 		return turn.Call(ctx, c)
 	}
 	st, ok := state.FromContext(ctx)

@@ -13,6 +13,7 @@ import (
 	"github.com/firebase/genkit/go/core"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
@@ -38,7 +39,7 @@ type Options struct {
 }
 
 // Middleware returns middleware for ai.WithMiddleware that makes the calls of
-// tools itself, in the place of Genkit: a Generate is a [tool.Turn] on the state
+// tools itself, in the place of Genkit: a Generate is a [loop.Turn] on the state
 // of the context, without which it is an error. What the user and the model say is
 // recorded, and the calls of one message are a step, whose results are in the
 // order of the calls. A tool that fails, and one that does not exist, has a
@@ -82,7 +83,7 @@ type generation struct {
 func (g *generation) generate(
 	ctx context.Context, req *ai.ModelRequest, cb ai.ModelStreamCallback,
 ) (*ai.ModelResponse, error) {
-	t, err := tool.NewTurn(ctx, "", g.tools...)
+	t, err := loop.NewTurn(ctx, "", g.tools...)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (g *generation) generate(
 
 // answered returns messages with a result for each call. Of those that wait, it says
 // that they do.
-func answered(t *tool.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
+func answered(t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
 	for range transcript.ShapesFunc(msgs, Format.Shape).Pending() {
 		own, err := Messages(msgs...)
 		if err != nil {
@@ -129,7 +130,7 @@ func answered(t *tool.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
 }
 
 // hear records the messages of the user with which a conversation ends.
-func hear(t *tool.Turn, msgs []*ai.Message) error {
+func hear(t *loop.Turn, msgs []*ai.Message) error {
 	first := len(msgs)
 	for first > 0 && msgs[first-1].Role == ai.RoleUser {
 		first--
@@ -159,7 +160,7 @@ func hasPurpose(p *ai.Part) bool { return p.Metadata["purpose"] != nil }
 
 // ask asks the model and records what it says.
 func (g *generation) ask(
-	ctx context.Context, t *tool.Turn, req *ai.ModelRequest, cb ai.ModelStreamCallback,
+	ctx context.Context, t *loop.Turn, req *ai.ModelRequest, cb ai.ModelStreamCallback,
 ) (*ai.ModelResponse, error) {
 	sent := *req
 	sent.Tools = usable(t, req.Tools)
@@ -190,7 +191,7 @@ func (g *generation) ask(
 
 // prompt replaces the messages of a request by what the window shows of them, with
 // the context behind them.
-func (g *generation) prompt(ctx context.Context, t *tool.Turn, sent *ai.ModelRequest) error {
+func (g *generation) prompt(ctx context.Context, t *loop.Turn, sent *ai.ModelRequest) error {
 	behind := ""
 	if g.opts.Context != nil {
 		behind = "<context>\n" + strings.TrimSuffix(g.opts.Context(ctx, t.State()), "\n") + "\n</context>"
@@ -262,7 +263,7 @@ func latestOfUser(msgs []*ai.Message) *ai.Message {
 
 // usable returns the definitions without those of tools that the agent may not
 // use. Genkit has them in a random order.
-func usable(t *tool.Turn, defs []*ai.ToolDefinition) []*ai.ToolDefinition {
+func usable(t *loop.Turn, defs []*ai.ToolDefinition) []*ai.ToolDefinition {
 	offered := map[string]bool{}
 	for _, usable := range t.Tools() {
 		offered[usable.Name()] = true
@@ -275,7 +276,7 @@ func usable(t *tool.Turn, defs []*ai.ToolDefinition) []*ai.ToolDefinition {
 // play makes the calls of a step that have no result and are not for Genkit. It
 // returns those that are left.
 func (g *generation) play(
-	ctx context.Context, t *tool.Turn, req *ai.ModelRequest, s *step, cb ai.ModelStreamCallback,
+	ctx context.Context, t *loop.Turn, req *ai.ModelRequest, s *step, cb ai.ModelStreamCallback,
 ) (left []*ai.Part, err error) {
 	var calls []state.ToolCall
 	for _, p := range s.open() {

@@ -9,7 +9,7 @@ import (
 	"github.com/firebase/genkit/go/ai"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/loop"
 )
 
 // step is a message of the model with calls, in its conversation.
@@ -25,7 +25,7 @@ func newStep(before []*ai.Message, message *ai.Message) *step {
 
 // resume returns the step with which the conversation of a request ends, if it
 // has calls without results, and records the results that Genkit has added.
-func (g *generation) resume(ctx context.Context, t *tool.Turn, req *ai.ModelRequest) (*step, error) {
+func (g *generation) resume(ctx context.Context, t *loop.Turn, req *ai.ModelRequest) (*step, error) {
 	last := len(req.Messages) - 1
 	if s := g.left; s != nil {
 		g.left = nil // middleware around this one may try again
@@ -60,7 +60,7 @@ func (g *generation) resume(ctx context.Context, t *tool.Turn, req *ai.ModelRequ
 }
 
 // take adds the results of calls that Genkit has made, or a person has answered.
-func (s *step) take(ctx context.Context, t *tool.Turn, parts []*ai.Part) error {
+func (s *step) take(ctx context.Context, t *loop.Turn, parts []*ai.Part) error {
 	msgs, err := Messages(&ai.Message{Role: ai.RoleTool, Content: parts})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
@@ -29,7 +30,7 @@ type Kit struct {
 	tools  []*tool.Tool
 	window *transcript.Window
 	mu     sync.Mutex
-	turns  map[place]*tool.Turn
+	turns  map[place]*loop.Turn
 }
 
 // place is where one turn at a time is.
@@ -42,7 +43,7 @@ func placeOf(ctx agent.ReadonlyContext) place {
 // NewKit returns a Kit of tools. A model sees what the window shows, and all if it
 // is nil.
 func NewKit(window *transcript.Window, tools ...*tool.Tool) *Kit {
-	return &Kit{tools: tools, window: window, turns: map[place]*tool.Turn{}}
+	return &Kit{tools: tools, window: window, turns: map[place]*loop.Turn{}}
 }
 
 // Tools returns the tools for an agent. Its model sees those that the agent may
@@ -111,8 +112,8 @@ func (k *Kit) show(ctx agent.Context, req *model.LLMRequest) error {
 
 // newTurn begins the turn of an agent. It commits nothing: the session service
 // stores the event together with what the state has of it.
-func (k *Kit) newTurn(ctx context.Context, agent string) (*tool.Turn, error) {
-	return tool.NewTurn(workspace.NewContext(ctx, nil), agent, k.tools...)
+func (k *Kit) newTurn(ctx context.Context, agent string) (*loop.Turn, error) {
+	return loop.NewTurn(workspace.NewContext(ctx, nil), agent, k.tools...)
 }
 
 // end ends turns of which adk has not made all calls.
@@ -146,7 +147,7 @@ func (b *bound) Declaration() *genai.FunctionDeclaration {
 
 // ProcessRequest adds the tool to a request of an agent that may use it.
 func (b *bound) ProcessRequest(ctx agent.Context, req *model.LLMRequest) error {
-	t, err := tool.NewTurn(ctx, ctx.AgentName(), b.tool)
+	t, err := loop.NewTurn(ctx, ctx.AgentName(), b.tool)
 	if err != nil || len(t.Tools()) == 0 {
 		return err
 	}
@@ -209,7 +210,7 @@ func (b *bound) call(ctx agent.Context, with context.Context, args any) (tool.Re
 
 // turnAt returns the turn of the calls of a message. If the model has not spoken in
 // this run, because a person has confirmed calls, it begins one, which end ends.
-func (k *Kit) turnAt(ctx agent.Context) (*tool.Turn, error) {
+func (k *Kit) turnAt(ctx agent.Context) (*loop.Turn, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	here := placeOf(ctx)

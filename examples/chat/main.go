@@ -19,6 +19,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/wire"
@@ -58,8 +59,8 @@ func main() {
 }
 
 // newLoop returns the loop of an agent with two tools.
-func newLoop(ask func(context.Context, *tool.Turn) error) *tool.Loop {
-	return &tool.Loop{Agents: map[string]tool.Agent{
+func newLoop(ask func(context.Context, *loop.Turn) error) *loop.Loop {
+	return &loop.Loop{Agents: map[string]loop.Agent{
 		"": {Ask: ask, Tools: []*tool.Tool{set("add_task", "open"), set("finish_task", "done")}},
 	}}
 }
@@ -67,12 +68,12 @@ func newLoop(ask func(context.Context, *tool.Turn) error) *tool.Loop {
 // open returns a function that sends one request, and prints the text of the model
 // as it comes. Package wire adds the conversation and the tools of the turn. The SDK
 // does not repeat a request that has failed: the loop does.
-func open(client *http.Client) func(context.Context, *tool.Turn) error {
+func open(client *http.Client) func(context.Context, *loop.Turn) error {
 	if os.Getenv("ANTHROPIC_API_KEY") != "" {
 		sdk := anthropic.NewClient(anthropicoption.WithHTTPClient(client), anthropicoption.WithMaxRetries(0))
 		params := anthropic.MessageNewParams{Model: anthropic.ModelClaudeSonnet5_5, MaxTokens: 4000,
 			System: []anthropic.TextBlockParam{{Text: instructions}}, Messages: []anthropic.MessageParam{}}
-		return func(ctx context.Context, _ *tool.Turn) error {
+		return func(ctx context.Context, _ *loop.Turn) error {
 			return show(sdk.Messages.NewStreaming(ctx, params), func(e anthropic.MessageStreamEventUnion) string { return e.Delta.Text })
 		}
 	}
@@ -83,7 +84,7 @@ func open(client *http.Client) func(context.Context, *tool.Turn) error {
 	sdk := openai.NewClient(options...)
 	params := openai.ChatCompletionNewParams{Model: openai.ChatModelGPT5_4Mini,
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage(instructions)}}
-	return func(ctx context.Context, _ *tool.Turn) error {
+	return func(ctx context.Context, _ *loop.Turn) error {
 		return show(sdk.Chat.Completions.NewStreaming(ctx, params), func(c openai.ChatCompletionChunk) (text string) {
 			for _, choice := range c.Choices {
 				text += choice.Delta.Content

@@ -10,6 +10,7 @@ import (
 	"log"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/route"
 	"github.com/agentstate/state/tool"
 )
@@ -36,10 +37,10 @@ const rules = `{"rules": [
 
 // agents returns the agents of the loop, each with the tool that fills in its
 // fields.
-func agents(ask func(context.Context, *tool.Turn) error) map[string]tool.Agent {
-	agents := map[string]tool.Agent{}
+func agents(ask func(context.Context, *loop.Turn) error) map[string]loop.Agent {
+	agents := map[string]loop.Agent{}
 	for _, name := range []string{"triage", "manager", "billing"} {
-		agents[name] = tool.Agent{Ask: ask, Tools: []*tool.Tool{tool.Must(tool.Updater(schema, name))}}
+		agents[name] = loop.Agent{Ask: ask, Tools: []*tool.Tool{tool.Must(tool.Updater(schema, name))}}
 	}
 	return agents
 }
@@ -49,7 +50,7 @@ func main() {
 	check(state.Messages.Set(st, []state.Message{state.UserText("I want my 120 euros back!")}))
 	router, err := route.Parse(schema, []byte(rules))
 	check(err)
-	loop := &tool.Loop{Route: router.Next, Agents: agents(script(
+	loop := &loop.Loop{Route: router.Next, Agents: agents(script(
 		`{"intent": "refund", "amount": "a hundred and twenty"}`,
 		`{"intent": "refund", "amount": 120}`,
 		`{"approval": "A good customer."}`,
@@ -71,9 +72,9 @@ func main() {
 
 // script returns a model that gives these answers, one for each request. A real
 // one is told turn.State().Describe() and the conversation.
-func script(answers ...state.JSON) func(context.Context, *tool.Turn) error {
+func script(answers ...state.JSON) func(context.Context, *loop.Turn) error {
 	n := 0
-	return func(ctx context.Context, turn *tool.Turn) error {
+	return func(ctx context.Context, turn *loop.Turn) error {
 		n++
 		call := state.ToolCall{ID: fmt.Sprintf("call_%d", n), Name: turn.Tools()[0].Name(), Input: answers[n-1]}
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}})

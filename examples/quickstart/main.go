@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/loop"
 )
 
 // Document is a search result about the case.
@@ -96,12 +96,12 @@ func next(st *state.State) (agent, why string) {
 }
 
 // desk returns the loop of the agents. The router says whose turn is next.
-func desk(model *script, router func(*state.State) (agent string, ok bool)) *tool.Loop {
-	agents := map[string]tool.Agent{}
+func desk(model *script, router func(*state.State) (agent string, ok bool)) *loop.Loop {
+	agents := map[string]loop.Agent{}
 	for name, tools := range tools() {
-		agents[name] = tool.Agent{Ask: model.ask, Tools: tools}
+		agents[name] = loop.Agent{Ask: model.ask, Tools: tools}
 	}
-	return &tool.Loop{Agents: agents, Route: router}
+	return &loop.Loop{Agents: agents, Route: router}
 }
 
 // page prints what happened. Everything that it writes to w goes through

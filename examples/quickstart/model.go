@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 )
 
@@ -41,7 +42,7 @@ func theScript() *script {
 }
 
 // ask sends one request for an agent: what the state is, and the conversation.
-func (s *script) ask(ctx context.Context, turn *tool.Turn) error {
+func (s *script) ask(ctx context.Context, turn *loop.Turn) error {
 	me := turn.State() // reads, writes and signs with the agent's rights
 	talk, err := turn.Prompt(ctx, state.Messages.Or(me, nil))
 	if err != nil {

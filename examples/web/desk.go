@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -53,7 +54,7 @@ type desk struct {
 
 // options are those of the chats: one agent with two tools.
 func (d *desk) options() *workspace.Options {
-	agent := tool.Agent{Ask: d.ask, Tools: []*tool.Tool{
+	agent := loop.Agent{Ask: d.ask, Tools: []*tool.Tool{
 		tool.Must(tool.NewStateful("look_up_order", "Looks up an order.", d.lookUp, tool.To(orders, ""))),
 		tool.Must(tool.New("refund", "Refunds an order.", d.refund, tool.To(refunds, "by_order"), tool.To(refunded, "euros"),
 			tool.NeedsApproval(func(_ context.Context, in refundInput) (string, bool) {
@@ -62,7 +63,7 @@ func (d *desk) options() *workspace.Options {
 	}}
 	return &workspace.Options{
 		Schema: schema,
-		Run:    workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"desk": agent}}),
+		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": agent}}),
 		Title:  title,
 		Window: &transcript.Window{Max: 8000}, // what the model reads; the page shows all
 		Live:   true,                          // also for those who are connected to another process
@@ -115,7 +116,7 @@ func (d *desk) refund(ctx context.Context, in refundInput) (refundOutput, error)
 
 // ask sends one request. Package wire completes it, records the answer, and tells
 // those who watch.
-func (d *desk) ask(ctx context.Context, _ *tool.Turn) error {
+func (d *desk) ask(ctx context.Context, _ *loop.Turn) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/chat/completions", strings.NewReader(request))
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -27,15 +28,15 @@ var (
 
 // Desk's surroundings: what a test replaces.
 type (
-	// Ask sends one request to a model, as that of tool.Agent.
-	Ask func(ctx context.Context, turn *tool.Turn) error
+	// Ask sends one request to a model, as that of loop.Agent.
+	Ask func(ctx context.Context, turn *loop.Turn) error
 	// Shop does something outside of the process, once for each key.
 	Shop func(ctx context.Context, name, key string, input any) (state.JSON, error)
 )
 
 // desk is the loop of the agent billing, which answers the customer.
-func desk(ask Ask, shop Shop) *tool.Loop {
-	return &tool.Loop{Agents: map[string]tool.Agent{
+func desk(ask Ask, shop Shop) *loop.Loop {
+	return &loop.Loop{Agents: map[string]loop.Agent{
 		"billing": {Ask: ask, Tools: []*tool.Tool{refund(shop)}},
 	}}
 }
@@ -120,7 +121,7 @@ func main() {
 }
 
 // parrot stands for a model. It refunds, then says so.
-func parrot(ctx context.Context, turn *tool.Turn) error {
+func parrot(ctx context.Context, turn *loop.Turn) error {
 	msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
 	if err != nil {
 		return err

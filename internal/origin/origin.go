@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
@@ -55,7 +54,7 @@ func ForeignMark(name string) string { return foreign + strings.ToValidUTF8(name
 func Marks(m state.Message) iter.Seq2[string, state.JSON] {
 	return func(yield func(string, state.JSON) bool) {
 		for k := 0; ; k++ {
-			name, value, ok := internal.ExtraMember(m, k)
+			name, value, ok := inside.ExtraMember(m, k)
 			if !ok || IsFormat(name) && !yield(name, state.JSON(value)) {
 				return
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/tmc/langchaingo/llms/openai"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/wire"
 )
@@ -34,11 +35,11 @@ func Example_langchaingo() {
 	if err != nil {
 		panic(err)
 	}
-	ask := func(ctx context.Context, _ *tool.Turn) error { // the transport adds the conversation and the tools
+	ask := func(ctx context.Context, _ *loop.Turn) error { // the transport adds the conversation and the tools
 		_, err := llm.GenerateContent(ctx, []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeSystem, "You refund.")})
 		return err
 	}
-	loop := &tool.Loop{Agents: map[string]tool.Agent{"billing": {Ask: ask, Tools: []*tool.Tool{refund}}}}
+	loop := &loop.Loop{Agents: map[string]loop.Agent{"billing": {Ask: ask, Tools: []*tool.Tool{refund}}}}
 
 	fmt.Println(state.Messages.Set(st, []state.Message{state.UserText("Refund 30.")}))
 	fmt.Println(loop.Run(context.Background(), st))

@@ -31,7 +31,7 @@ func keyed(key func(ctx context.Context, run *workspace.Run, in refundIn) string
 					return map[string]float64{"refunded": in.Amount}, err
 				}, tool.To(refunded, "refunded")))}
 		}
-		return &workspace.Options{Schema: crashSchema, Run: loop{m, tools}.answer}
+		return &workspace.Options{Schema: crashSchema, Run: deskLoop{m, tools}.answer}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/looptest"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
@@ -26,15 +27,15 @@ var (
 	crashSchema = state.MustSchema(refunded, notes)
 )
 
-// loop is an agent whose tools know the run.
-type loop struct {
+// deskLoop is an agent whose tools know the run.
+type deskLoop struct {
 	model *statetest.Model
 	tools func(run *workspace.Run) []*tool.Tool
 }
 
-func (l loop) answer(ctx context.Context, run *workspace.Run) error {
-	desk := tool.Agent{Ask: l.model.Ask, Tools: l.tools(run)}
-	return workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"desk": desk}})(ctx, run)
+func (l deskLoop) answer(ctx context.Context, run *workspace.Run) error {
+	desk := loop.Agent{Ask: l.model.Ask, Tools: l.tools(run)}
+	return workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": desk}})(ctx, run)
 }
 
 type refundIn struct {
@@ -54,7 +55,7 @@ func refundTool(p *crash.Process) func(run *workspace.Run) []*tool.Tool {
 
 func refundAgent(p *crash.Process) *workspace.Options {
 	m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
-	return &workspace.Options{Schema: crashSchema, Run: loop{m, refundTool(p)}.answer}
+	return &workspace.Options{Schema: crashSchema, Run: deskLoop{m, refundTool(p)}.answer}
 }
 
 var keyboard = []workspace.Message{{ID: "1", Content: state.UserText("The keyboard is broken.")}}
@@ -74,7 +75,7 @@ func approvalAgent(p *crash.Process) *workspace.Options {
 				return "", tool.Suspend(errors.New("waits for a person"))
 			})))
 	}
-	return &workspace.Options{Schema: crashSchema, Run: loop{m, tools}.answer}
+	return &workspace.Options{Schema: crashSchema, Run: deskLoop{m, tools}.answer}
 }
 
 func TestApprovalSurvivesCrashes(t *testing.T) {

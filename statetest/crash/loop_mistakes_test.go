@@ -7,10 +7,10 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/mistakes"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
-	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -31,7 +31,7 @@ func ownLoop(
 							return err
 						}
 					}
-					turn, err := tool.NewTurn(ctx, "")
+					turn, err := loop.NewTurn(ctx, "")
 					if err != nil {
 						return err
 					}

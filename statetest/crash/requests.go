@@ -8,8 +8,8 @@ import (
 
 	"github.com/agentstate/state"
 	faulttext "github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/statetest/internal/kit"
-	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -22,7 +22,7 @@ type request struct {
 
 // noteRequest notes a request of a turn.
 func (w *world) noteRequest(ctx context.Context, agent string, messages []string) {
-	if _, ok := tool.TurnOf(ctx); !ok {
+	if _, ok := loop.TurnOf(ctx); !ok {
 		return
 	}
 	w.mu.Lock()

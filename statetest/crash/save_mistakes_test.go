@@ -123,7 +123,7 @@ func refunds(times int) opened {
 		asked := func(r statetest.Request) bool { return r.Messages[len(r.Messages)-1].Role() == "user" }
 		m := p.Model(provider.OpenAI,
 			statetest.Call("refund", `{"amount":129.9}`).When(asked).Times(-1), statetest.Say("Refunded.").Times(times))
-		return &workspace.Options{Schema: crashSchema, Run: loop{m, refundTool(p)}.answer}
+		return &workspace.Options{Schema: crashSchema, Run: deskLoop{m, refundTool(p)}.answer}
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"regexp"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -14,12 +14,12 @@ import (
 // answers with text. The loop stores calls before they are made, so that the run
 // that continues after a crash makes those that were not completed.
 func (s *shop) answer(ctx context.Context, run *workspace.Run) error {
-	desk := tool.Agent{Ask: ask, Tools: append(s.tools(), run.Memory().Tools()...)}
-	return workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"desk": desk}})(ctx, run)
+	desk := loop.Agent{Ask: ask, Tools: append(s.tools(), run.Memory().Tools()...)}
+	return workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": desk}})(ctx, run)
 }
 
 // ask asks the model for its next message.
-func ask(ctx context.Context, turn *tool.Turn) error {
+func ask(ctx context.Context, turn *loop.Turn) error {
 	prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
 	if err != nil {
 		return err

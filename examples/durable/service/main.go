@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/wire"
@@ -62,8 +63,8 @@ func (b bank) tool() *tool.Tool {
 
 // model sends one request. Package wire completes it with the conversation and the
 // tools, records the answer, and tells those who watch.
-func model(client *http.Client, url string) func(context.Context, *tool.Turn) error {
-	return func(ctx context.Context, _ *tool.Turn) error {
+func model(client *http.Client, url string) func(context.Context, *loop.Turn) error {
+	return func(ctx context.Context, _ *loop.Turn) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/chat/completions", strings.NewReader(request))
 		if err != nil {
 			return err
@@ -144,11 +145,11 @@ func (a answer) send(v any, err error) {
 
 // options are those of the workspaces: one agent, with one tool.
 func options(client *http.Client, b bank) *workspace.Options {
-	desk := tool.Agent{Ask: model(client, modelURL()), Tools: []*tool.Tool{b.tool()}}
+	desk := loop.Agent{Ask: model(client, modelURL()), Tools: []*tool.Tool{b.tool()}}
 	return &workspace.Options{
 		Schema: state.MustSchema(refunds),
 		Title:  title,
-		Run:    workspace.Loop(&tool.Loop{Agents: map[string]tool.Agent{"": desk}}),
+		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"": desk}}),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
@@ -21,7 +22,7 @@ func Plain(
 			if err != nil {
 				return err
 			}
-			loop := tool.Loop{Agents: map[string]tool.Agent{agent: {Ask: d.ask, Tools: tools}}}
+			loop := loop.Loop{Agents: map[string]loop.Agent{agent: {Ask: d.ask, Tools: tools}}}
 			if _, err = loop.Run(ctx, st); errors.Is(err, tool.ErrSuspended) {
 				return nil
 			}
@@ -44,7 +45,7 @@ func Plain(
 
 // ask asks the model with what the window shows, and the description of the State
 // behind it.
-func (d *Desk) ask(ctx context.Context, turn *tool.Turn) error {
+func (d *Desk) ask(ctx context.Context, turn *loop.Turn) error {
 	st := turn.State()
 	shown, err := Window.Messages(ctx, st, 0)
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/tool"
@@ -79,9 +80,9 @@ func approved() tool.Option {
 }
 
 // billing is a loop of one agent.
-func billing(ask func(context.Context, *tool.Turn) error, tools ...*tool.Tool) *workspace.Options {
-	return &workspace.Options{Schema: loopSchema, Run: workspace.Loop(&tool.Loop{
-		Agents: map[string]tool.Agent{"billing": {Ask: ask, Tools: tools}},
+func billing(ask func(context.Context, *loop.Turn) error, tools ...*tool.Tool) *workspace.Options {
+	return &workspace.Options{Schema: loopSchema, Run: workspace.Loop(&loop.Loop{
+		Agents: map[string]loop.Agent{"billing": {Ask: ask, Tools: tools}},
 	})}
 }
 

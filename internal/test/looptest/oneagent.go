@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
@@ -81,7 +82,7 @@ func OneAgent() map[string]crash.Test {
 			Open: func(p *crash.Process) *workspace.Options {
 				m := p.Model(provider.OpenAI, call(), statetest.Say("A colleague looks at it."),
 					statetest.Say("Nobody has looked at it.").When(endsWithResult).Reads("in time"), statetest.Say("You are welcome."))
-				ask := func(ctx context.Context, turn *tool.Turn) error {
+				ask := func(ctx context.Context, turn *loop.Turn) error {
 					run, _ := workspace.FromContext(ctx)
 					for _, call := range run.Suspended() { // a message expires it meanwhile, and waits
 						time.Sleep(max(5*time.Second, time.Until(call.Until)+15*time.Second))
@@ -122,8 +123,8 @@ func OneAgent() map[string]crash.Test {
 			Open: func(p *crash.Process) *workspace.Options {
 				more := p.Store(store.NewMemory())
 				m := p.Model(provider.OpenAI, call(), statetest.Say("Paid."), statetest.Say("You are welcome."))
-				return &workspace.Options{Schema: loopSchema, Run: workspace.Loop(&tool.Loop{
-					Agents: map[string]tool.Agent{"billing": {Ask: m.Ask, Tools: []*tool.Tool{pay(p, approved())}}},
+				return &workspace.Options{Schema: loopSchema, Run: workspace.Loop(&loop.Loop{
+					Agents: map[string]loop.Agent{"billing": {Ask: m.Ask, Tools: []*tool.Tool{pay(p, approved())}}},
 					Commit: func(ctx context.Context) error {
 						_, err := store.Put(ctx, more, "more", nil, store.Always)
 						for err != nil && ctx.Err() == nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/internal/test/fakestore"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
@@ -22,27 +23,27 @@ import (
 )
 
 // Asker is a way to ask the scripted model of a process.
-type Asker func(p *crash.Process, replies ...statetest.Reply) func(context.Context, *tool.Turn) error
+type Asker func(p *crash.Process, replies ...statetest.Reply) func(context.Context, *loop.Turn) error
 
 // OverOpenAI asks the API of OpenAI through package wire.
-func OverOpenAI(p *crash.Process, replies ...statetest.Reply) func(context.Context, *tool.Turn) error {
+func OverOpenAI(p *crash.Process, replies ...statetest.Reply) func(context.Context, *loop.Turn) error {
 	return overHTTP(p.Model(provider.OpenAI, replies...), "/v1/chat/completions", `{"model":"m","stream":true,"messages":[]}`)
 }
 
 // OverAnthropic asks the API of Anthropic through package wire.
-func OverAnthropic(p *crash.Process, replies ...statetest.Reply) func(context.Context, *tool.Turn) error {
+func OverAnthropic(p *crash.Process, replies ...statetest.Reply) func(context.Context, *loop.Turn) error {
 	return overHTTP(p.Model(provider.Anthropic, replies...), "/v1/messages", `{"model":"m","max_tokens":100,"stream":true,"messages":[]}`)
 }
 
 // ByAsk asks without a request of HTTP.
-func ByAsk(p *crash.Process, replies ...statetest.Reply) func(context.Context, *tool.Turn) error {
+func ByAsk(p *crash.Process, replies ...statetest.Reply) func(context.Context, *loop.Turn) error {
 	return p.Model(provider.OpenAI, replies...).Ask
 }
 
 // overHTTP asks a model with nothing but a client and package wire.
-func overHTTP(m *statetest.Model, path, body string) func(context.Context, *tool.Turn) error {
+func overHTTP(m *statetest.Model, path, body string) func(context.Context, *loop.Turn) error {
 	client := &http.Client{Transport: &wire.Transport{Converse: true, Base: m}}
-	return func(ctx context.Context, _ *tool.Turn) error {
+	return func(ctx context.Context, _ *loop.Turn) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://model"+path, strings.NewReader(body))
 		if err != nil {
 			return err
@@ -122,7 +123,7 @@ func StoreOutages(open func(t testing.TB) func() store.Store) map[string]crash.T
 			},
 			Open: func(p *crash.Process) *workspace.Options {
 				m := p.Model(provider.OpenAI, statetest.Call("pay", `{"amount":129.9}`), statetest.Say("Paid."))
-				ask := func(ctx context.Context, turn *tool.Turn) error {
+				ask := func(ctx context.Context, turn *loop.Turn) error {
 					reach()
 					return m.Ask(ctx, turn)
 				}

@@ -2,6 +2,7 @@ package looptest
 
 import (
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/route"
 	"github.com/agentstate/state/statetest"
@@ -13,8 +14,8 @@ import (
 // team is a loop of two agents.
 func team(m *statetest.Model, next func(*state.State) (string, bool), tools ...*tool.Tool) *workspace.Options {
 	update := tool.Must(tool.Updater(loopSchema, "triage"))
-	return &workspace.Options{Schema: loopSchema, Run: workspace.Loop(&tool.Loop{
-		Agents: map[string]tool.Agent{
+	return &workspace.Options{Schema: loopSchema, Run: workspace.Loop(&loop.Loop{
+		Agents: map[string]loop.Agent{
 			"triage":  {Ask: m.Ask, Tools: []*tool.Tool{update}},
 			"billing": {Ask: m.Ask, Tools: tools},
 		},

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -84,7 +83,7 @@ func (e *Encoder) OmitMembers(i int, m state.Message, own, ownOfCall []string) {
 		return // reported as a whole, or restored as a whole
 	}
 	for k := 0; ; k++ {
-		name, value, ok := internal.ExtraMember(m, k)
+		name, value, ok := messages_.ExtraMember(m, k)
 		if !ok {
 			break
 		}
@@ -100,7 +99,7 @@ func (e *Encoder) OmitMembers(i int, m state.Message, own, ownOfCall []string) {
 		return
 	}
 	for call := 0; ; call++ {
-		extra, ok := internal.CallExtra(m, call)
+		extra, ok := messages_.CallExtra(m, call)
 		switch {
 		case !ok:
 			return

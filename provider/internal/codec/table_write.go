@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -154,7 +153,7 @@ func (w *tableWriter) hasCompany(m state.Message, joined bool, rest []state.Mess
 }
 
 func (w *tableWriter) addCalls(m state.ToolCallMessage) {
-	calls := *internal.SharedCalls(m).(*[]state.ToolCall)
+	calls := messages_.SharedCalls(m)
 	if len(calls) == 0 && w.t.ResultsApart { // it would part results
 		return
 	}

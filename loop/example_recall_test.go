@@ -1,10 +1,11 @@
-package tool_test
+package loop_test
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
@@ -29,7 +30,7 @@ func ExampleRecall() {
 	}
 	fmt.Println(len(shown), "messages are shown")
 	calls := []state.ToolCall{{ID: "c1", Name: "recall", Input: `{"words":"dog name"}`}}
-	results, err := tool.Run(ctx, st, []*tool.Tool{tool.Recall()}, calls)
+	results, err := tool.Run(ctx, st, []*tool.Tool{loop.Recall()}, calls)
 	if err != nil {
 		panic(err)
 	}

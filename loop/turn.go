@@ -1,4 +1,4 @@
-package tool
+package loop
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -24,7 +25,7 @@ import (
 // What the model says is recorded before its calls are made, and their results
 // before the model is asked again. In a run of package workspace, which the
 // context of [NewTurn] carries, both are committed, so that another process goes
-// on where this one has died. A call whose function returns [Suspend] stays open
+// on where this one has died. A call whose function returns [tool.Suspend] stays open
 // and is not pending in this turn; in a run, it is suspended until a message
 // answers it.
 //
@@ -33,7 +34,7 @@ import (
 // calls. All methods are safe for concurrent use.
 type Turn struct {
 	base, st *state.State
-	tools    []*Tool
+	tools    []*tool.Tool
 	run      runctx.Run // nil without a workspace, and on a branch of its state
 	inner    bool       // within another turn, in the call of a tool, or on a branch
 	called   bool       // within another turn, or in the call of a tool
@@ -46,9 +47,9 @@ type Turn struct {
 	// The calls of the last answer that are for tools, for Call.
 	calls     []state.ToolCall
 	taken     []bool
-	open      int   // how many of calls have not returned
-	step      *Step // of calls, since the first of them was made
-	others    bool  // the answer may have calls of other tools
+	open      int        // how many of calls have not returned
+	step      *tool.Step // of calls, since the first of them was made
+	others    bool       // the answer may have calls of other tools
 	suspended []suspendedCall
 	late      []state.ToolCall // whose results the model has not been shown at the end of a prompt
 	failure   *passingError    // of the last request, or nil
@@ -66,7 +67,7 @@ type turnKey struct{}
 // rights of the agent. If agent is "", they are those of the handle in ctx. An
 // agent that is called by a tool of another turn works on the State of that turn
 // with its own rights. Without a State, the error is [state.ErrInvalid].
-func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
+func NewTurn(ctx context.Context, agent string, tools ...*tool.Tool) (*Turn, error) {
 	base, ok := state.FromContext(ctx)
 	if !ok {
 		return nil, invalid("no state in the context: use state.NewContext")
@@ -79,7 +80,7 @@ func NewTurn(ctx context.Context, agent string, tools ...*Tool) (*Turn, error) {
 	if agent != "" {
 		t.st = t.base.As(agent)
 	}
-	_, called := CallOf(ctx)
+	_, called := tool.CallOf(ctx)
 	t.called = nested || called
 	t.inner = t.called
 	if t.run = runctx.RunOf(ctx); t.run == nil {
@@ -124,13 +125,13 @@ func (t *Turn) Window(ctx context.Context, w *transcript.Window) *transcript.Win
 	return w
 }
 
-// Tools returns the tools that the agent may use now, see [Usable].
-func (t *Turn) Tools() []*Tool { return Usable(t.st, t.tools) }
+// Tools returns the tools that the agent may use now, see [tool.Usable].
+func (t *Turn) Tools() []*tool.Tool { return tool.Usable(t.st, t.tools) }
 
 // Has reports whether a tool of the turn has the name. The model may have called
 // it although the agent may not use it.
 func (t *Turn) Has(name string) bool {
-	return slices.ContainsFunc(t.tools, func(own *Tool) bool { return own != nil && own.Name() == name })
+	return slices.ContainsFunc(t.tools, func(own *tool.Tool) bool { return own != nil && own.Name() == name })
 }
 
 // Commit commits the run of the workspace, if there is one, and calls the Commit
@@ -282,20 +283,20 @@ func (t *Turn) forget(calls []state.ToolCall) {
 // [state.History.Pending]. Those that wait are not among them.
 func (t *Turn) Pending() []state.ToolCall { return t.st.History().Pending(t.Suspended()...) }
 
-// Run makes calls as [Answer] does, and commits before and after. So a process
+// Run makes calls as [tool.Answer] does, and commits before and after. So a process
 // that has lost its run makes no call. Suspended calls have no result.
-func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]Result, error) {
+func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result, error) {
 	if len(calls) == 0 {
 		return nil, nil
 	}
 	if err := t.commitRun(ctx); err != nil {
 		return nil, err
 	}
-	step, err := Begin(ctx, t.st, t.tools, calls)
+	step, err := tool.Begin(ctx, t.st, t.tools, calls)
 	if err != nil {
 		return nil, err
 	}
-	step.run(ctx)
+	step.Run(ctx)
 	results, err := step.Answer()
 	if err != nil {
 		return results, err
@@ -305,18 +306,14 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]Result, erro
 }
 
 // noteStep notes which calls have a result and which wait.
-func (t *Turn) noteStep(step *Step, results []Result) {
+func (t *Turn) noteStep(step *tool.Step, results []tool.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	made := map[int]bool{}
 	for _, r := range results {
-		made[r.Index] = true
 		t.late = append(t.late, r.Message.Call())
 	}
-	for i := range step.calls {
-		if c := &step.calls[i]; !made[i] {
-			t.suspended = append(t.suspended, suspendedCall{c.ToolCall, c.reason})
-		}
+	for c, reason := range step.Suspended() {
+		t.suspended = append(t.suspended, suspendedCall{c, reason})
 	}
 }
 
@@ -330,14 +327,14 @@ func (t *Turn) suspend(c state.ToolCall, reason string) {
 // The call that returns last adds the results of all to the history, in their
 // order. Each call is made once. A call that is not left, because a framework
 // makes it again, is a step of its own without a place in the history. The error
-// is that of [Step.Call], or that of [state.History.Answer].
-func (t *Turn) Call(ctx context.Context, c state.ToolCall) (Result, error) {
+// is that of [tool.Step.Call], or that of [state.History.Answer].
+func (t *Turn) Call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
 	step, i, err := t.take(ctx, c)
 	if err != nil {
-		return Result{}, err
+		return tool.Result{}, err
 	}
 	result, err := step.Call(ctx, i)
-	if errors.Is(err, ErrSuspended) {
+	if errors.Is(err, tool.ErrSuspended) {
 		t.suspend(c, err.Error())
 	}
 	t.mu.Lock()
@@ -354,7 +351,7 @@ func (t *Turn) Call(ctx context.Context, c state.ToolCall) (Result, error) {
 }
 
 // take finds the step of a call.
-func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *Step, i int, err error) {
+func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.calls == nil { // the turn goes on with an earlier answer
@@ -363,7 +360,7 @@ func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *Step, i int, e
 	}
 	if t.step == nil && t.open > 0 {
 		// The context of each call ends it, too.
-		if t.step, err = Begin(context.WithoutCancel(ctx), t.st, t.tools, t.calls); err != nil {
+		if t.step, err = tool.Begin(context.WithoutCancel(ctx), t.st, t.tools, t.calls); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -373,7 +370,7 @@ func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *Step, i int, e
 			return t.step, i, nil
 		}
 	}
-	step, err = Begin(ctx, t.st, t.tools, []state.ToolCall{c})
+	step, err = tool.Begin(ctx, t.st, t.tools, []state.ToolCall{c})
 	return step, 0, err
 }
 
@@ -459,7 +456,7 @@ func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Messag
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("tool: the calls that were left: %w", err)
+		return nil, fmt.Errorf("loop: the calls that were left: %w", err)
 	}
 	said := callsOf(sinceUser(msgs))
 	for _, c := range t.waiting() {

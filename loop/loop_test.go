@@ -1,4 +1,4 @@
-package tool_test
+package loop_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 )
 
@@ -25,7 +26,7 @@ type script struct {
 	asked   []string // for each request: who asks, and the last line of the prompt
 }
 
-func (s *script) ask(ctx context.Context, turn *tool.Turn) error {
+func (s *script) ask(ctx context.Context, turn *loop.Turn) error {
 	prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
 	if err != nil {
 		return err
@@ -84,25 +85,25 @@ func TestLoop(t *testing.T) {
 		},
 		"a call that waits": {
 			answers: []string{"note c1, pay c2"}, err: tool.ErrSuspended,
-			text:  `tool: suspended: call "c2" of "pay": a person has to approve`,
+			text:  `loop: suspended: call "c2" of "pay": a person has to approve`,
 			asked: []string{"clerk user: go"}, said: []string{"user: go", "call c1", "call c2", `result c1: ["c1"]`},
 		},
 		"too many steps": {
-			answers: []string{"note c1", "note c2", "note c3"}, max: 2, err: tool.ErrMaxSteps,
-			text:  "tool: models have answered 2 times, and there is more to do",
+			answers: []string{"note c1", "note c2", "note c3"}, max: 2, err: loop.ErrMaxSteps,
+			text:  "loop: models have answered 2 times, and there is more to do",
 			asked: []string{"clerk user: go", `clerk result c1: ["c1"]`},
 			said:  []string{"user: go", "call c1", `result c1: ["c1"]`, "call c2", `result c2: ["c2"]`},
 		},
 		"an error": {
-			answers: []string{"error no such model"}, text: `tool: the agent "clerk": no such model`,
+			answers: []string{"error no such model"}, text: `loop: the agent "clerk": no such model`,
 			asked: []string{"clerk user: go"}, said: []string{"user: go"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, model := state.New(turnSchema), &script{answers: tc.answers}
 			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
-			loop := tool.Loop{Agents: map[string]tool.Agent{"clerk": {Ask: model.ask, Tools: turnTools()}}, MaxSteps: tc.max}
-			reply, err := loop.Run(t.Context(), st)
+			theLoop := &loop.Loop{Agents: map[string]loop.Agent{"clerk": {Ask: model.ask, Tools: turnTools()}}, MaxSteps: tc.max}
+			reply, err := theLoop.Run(t.Context(), st)
 			require.Equal(t, tc.reply, reply)
 			if tc.text == "" {
 				require.NoError(t, err)
@@ -124,8 +125,8 @@ func TestLoopOfTwoAgents(t *testing.T) {
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
 	turns := []string{"clerk", "clerk", "chief"}
 	var stored []int
-	loop := tool.Loop{
-		Agents: map[string]tool.Agent{"clerk": {Ask: clerk.ask, Tools: turnTools()}, "chief": {Ask: chief.ask}},
+	theLoop := &loop.Loop{
+		Agents: map[string]loop.Agent{"clerk": {Ask: clerk.ask, Tools: turnTools()}, "chief": {Ask: chief.ask}},
 		Route: func(*state.State) (name string, ok bool) {
 			if len(turns) == 0 {
 				return "", false
@@ -138,25 +139,25 @@ func TestLoopOfTwoAgents(t *testing.T) {
 			return nil
 		},
 	}
-	reply, err := loop.Run(t.Context(), st)
+	reply, err := theLoop.Run(t.Context(), st)
 	require.NoError(t, err)
 	require.Equal(t, "yes", reply)
 	require.Equal(t, []string{"chief assistant: ask the chief"}, chief.asked)
 	require.Equal(t, []int{2, 3, 4, 5}, stored)
 
 	turns = []string{"nobody"}
-	_, err = loop.Run(t.Context(), st)
+	_, err = theLoop.Run(t.Context(), st)
 	require.ErrorIs(t, err, state.ErrInvalid)
 	require.ErrorContains(t, err, `"nobody"`)
-	turns, clerk.answers, loop.Commit = []string{"clerk"}, []string{"hm"}, func(context.Context) error { return os.ErrClosed }
-	_, err = loop.Run(t.Context(), st)
+	turns, clerk.answers, theLoop.Commit = []string{"clerk"}, []string{"hm"}, func(context.Context) error { return os.ErrClosed }
+	_, err = theLoop.Run(t.Context(), st)
 	require.ErrorIs(t, err, os.ErrClosed)
 }
 
 // A person decides, at once or after the user has said more.
 func TestLoopWithApprovals(t *testing.T) {
 	decide := func(st *state.State, made *[]string, approve bool, ids ...string) error {
-		turn, err := tool.NewTurn(state.NewContext(t.Context(), st), "clerk", loopTools(made)...)
+		turn, err := loop.NewTurn(state.NewContext(t.Context(), st), "clerk", loopTools(made)...)
 		if err != nil {
 			return err
 		}
@@ -178,15 +179,15 @@ func TestLoopWithApprovals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, model, made := state.New(turnSchema), &script{answers: []string{"big c1"}}, []string(nil)
-			loop := tool.Loop{Agents: map[string]tool.Agent{"clerk": {Ask: model.ask, Tools: loopTools(&made)}}}
+			theLoop := &loop.Loop{Agents: map[string]loop.Agent{"clerk": {Ask: model.ask, Tools: loopTools(&made)}}}
 			hear := func(text string) (string, error) {
 				require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText(text)}))
-				return loop.Run(t.Context(), st)
+				return theLoop.Run(t.Context(), st)
 			}
 			_, err := hear("go")
 			require.ErrorIs(t, err, tool.ErrSuspended)
 			require.ErrorContains(t, err, `call "c1" of "big": c1 is big`)
-			_, err = loop.Run(t.Context(), st)
+			_, err = theLoop.Run(t.Context(), st)
 			require.ErrorIs(t, err, tool.ErrSuspended, "the tool is asked again, and no model")
 			if tc.between {
 				model.answers = []string{"wait"}
@@ -194,14 +195,14 @@ func TestLoopWithApprovals(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "wait", reply)
 			}
-			require.ErrorIs(t, decide(st, &made, tc.approve, "c1", "c2"), tool.ErrNotSuspended)
-			require.ErrorIs(t, decide(st, &made, tc.approve, "c1", "c1"), tool.ErrNotSuspended)
+			require.ErrorIs(t, decide(st, &made, tc.approve, "c1", "c2"), loop.ErrNotSuspended)
+			require.ErrorIs(t, decide(st, &made, tc.approve, "c1", "c1"), loop.ErrNotSuspended)
 			require.Empty(t, made)
 			require.NoError(t, decide(st, &made, tc.approve, "c1"))
-			require.ErrorIs(t, decide(st, &made, tc.approve, "c1"), tool.ErrNotSuspended)
+			require.ErrorIs(t, decide(st, &made, tc.approve, "c1"), loop.ErrNotSuspended)
 			require.Equal(t, tc.made, made)
 			model.answers, model.asked = []string{"done"}, nil
-			reply, err := loop.Run(t.Context(), st)
+			reply, err := theLoop.Run(t.Context(), st)
 			require.NoError(t, err)
 			require.Equal(t, "done", reply)
 			require.Equal(t, []string{tc.asked}, model.asked)
@@ -214,7 +215,7 @@ func TestNeedsApproval(t *testing.T) {
 	yes := func(context.Context, turnIn) (string, bool) { return "", true }
 	echo := func(_ context.Context, in turnIn) (string, error) { return in.Text, nil }
 	for want, opts := range map[string][]tool.Option{
-		"NeedsApproval: its function takes string, that of the tool takes tool_test.turnIn": {tool.NeedsApproval(func(context.Context, string) (string, bool) { return "", true })},
+		"NeedsApproval: its function takes string, that of the tool takes loop_test.turnIn": {tool.NeedsApproval(func(context.Context, string) (string, bool) { return "", true })},
 		"NeedsApproval: no function":    {tool.NeedsApproval[turnIn](nil)},
 		"NeedsApproval: is given twice": {tool.NeedsApproval(yes), tool.NeedsApproval(yes)},
 	} {
@@ -263,18 +264,18 @@ func TestLoopAsksAgain(t *testing.T) {
 		takes  time.Duration
 		passes bool
 	}{
-		"once":                {err: tool.Passing(failed, 0), noted: -1, tries: 1, takes: time.Second, passes: true},
+		"once":                {err: loop.Passing(failed, 0), noted: -1, tries: 1, takes: time.Second, passes: true},
 		"five times":          {err: timeout{}, noted: -1, tries: 5, takes: 31 * time.Second, passes: true},
 		"too often":           {err: io.ErrUnexpectedEOF, noted: -1, tries: 6, takes: 31 * time.Second},
-		"the service says so": {err: tool.Passing(failed, 90*time.Second), noted: -1, tries: 1, takes: 90 * time.Second, passes: true},
-		"for too long":        {err: tool.Passing(failed, time.Hour), noted: -1, tries: 1, takes: 10 * time.Minute, passes: true},
+		"the service says so": {err: loop.Passing(failed, 90*time.Second), noted: -1, tries: 1, takes: 90 * time.Second, passes: true},
+		"for too long":        {err: loop.Passing(failed, time.Hour), noted: -1, tries: 1, takes: 10 * time.Minute, passes: true},
 		"what sends it knows": {err: failed, noted: 20 * time.Second, tries: 1, takes: 20 * time.Second, passes: true},
 		"final":               {err: failed, noted: -1, tries: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st, tries := state.New(nil), 0
-				loop := tool.Loop{Agents: map[string]tool.Agent{"": {Ask: func(ctx context.Context, turn *tool.Turn) error {
+				theLoop := &loop.Loop{Agents: map[string]loop.Agent{"": {Ask: func(ctx context.Context, turn *loop.Turn) error {
 					if tries++; tries <= tc.tries {
 						if tc.noted >= 0 {
 							runctx.NoteFailure(ctx, failed, tc.noted)
@@ -284,7 +285,7 @@ func TestLoopAsksAgain(t *testing.T) {
 					return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("hi")}})
 				}}}}
 				began := time.Now()
-				_, err := loop.Run(t.Context(), st)
+				_, err := theLoop.Run(t.Context(), st)
 				require.Equal(t, tc.passes, err == nil, err)
 				if !tc.passes {
 					require.ErrorIs(t, err, tc.err)
@@ -294,7 +295,7 @@ func TestLoopAsksAgain(t *testing.T) {
 			})
 		})
 	}
-	require.NoError(t, tool.Passing(nil, time.Second))
+	require.NoError(t, loop.Passing(nil, time.Second))
 }
 
 // What was answered is not asked again, even if Ask says that its request failed.
@@ -314,7 +315,7 @@ func TestLoopAsksNotAgain(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			st, tries := state.New(nil), 0
-			loop := tool.Loop{Agents: map[string]tool.Agent{"": {Ask: func(ctx context.Context, turn *tool.Turn) error {
+			theLoop := &loop.Loop{Agents: map[string]loop.Agent{"": {Ask: func(ctx context.Context, turn *loop.Turn) error {
 				tries++
 				if tc.says {
 					require.NoError(t, turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("hi")}}))
@@ -324,7 +325,7 @@ func TestLoopAsksNotAgain(t *testing.T) {
 				}
 				return tc.err
 			}}}}
-			_, err := loop.Run(ctx, st)
+			_, err := theLoop.Run(ctx, st)
 			require.ErrorIs(t, err, tc.want)
 			require.Equal(t, 1, tries)
 		})
@@ -368,12 +369,12 @@ func TestLoopGoesOn(t *testing.T) {
 			}
 			model, run := &script{answers: []string{"hi"}}, tc.run
 			run.st = st
-			ask := func(ctx context.Context, turn *tool.Turn) error {
+			ask := func(ctx context.Context, turn *loop.Turn) error {
 				require.False(t, run.ended, "a process that takes over now would not ask")
 				return model.ask(ctx, turn)
 			}
-			loop := tool.Loop{Agents: map[string]tool.Agent{"clerk": {Ask: ask, Tools: turnTools()}}}
-			reply, err := loop.Run(runctx.NewContext(t.Context(), &run), st)
+			theLoop := &loop.Loop{Agents: map[string]loop.Agent{"clerk": {Ask: ask, Tools: turnTools()}}}
+			reply, err := theLoop.Run(runctx.NewContext(t.Context(), &run), st)
 			if run.waiting != nil {
 				require.ErrorIs(t, err, tool.ErrSuspended)
 			} else {
@@ -392,11 +393,11 @@ func TestLoopInALoop(t *testing.T) {
 	st := state.New(turnSchema)
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
 	chief, clerk := &script{answers: []string{"note c9", "note c8", "yes"}}, &script{answers: []string{"big c1", "done"}}
-	inner := tool.Loop{Agents: map[string]tool.Agent{"chief": {Ask: chief.ask, Tools: turnTools()}}, MaxSteps: 3}
+	inner := loop.Loop{Agents: map[string]loop.Agent{"chief": {Ask: chief.ask, Tools: turnTools()}}, MaxSteps: 3}
 	ask := tool.Must(tool.NewStateful("big", "", func(ctx context.Context, st *state.State, _ turnIn) (string, error) {
 		return inner.Run(ctx, st)
 	}))
-	outer := tool.Loop{Agents: map[string]tool.Agent{"clerk": {Ask: clerk.ask, Tools: []*tool.Tool{ask}}}, MaxSteps: 2}
+	outer := loop.Loop{Agents: map[string]loop.Agent{"clerk": {Ask: clerk.ask, Tools: []*tool.Tool{ask}}}, MaxSteps: 2}
 	run := &commits{st: st}
 	reply, err := outer.Run(runctx.NewContext(t.Context(), run), st)
 	require.NoError(t, err)
@@ -407,17 +408,17 @@ func TestLoopInALoop(t *testing.T) {
 
 func TestLoopThatCannotWork(t *testing.T) {
 	ask := (&script{}).ask
-	agents := map[string]tool.Agent{"a": {Ask: ask}}
+	agents := map[string]loop.Agent{"a": {Ask: ask}}
 	st, ctx, noContext := state.New(nil), t.Context(), context.Context(nil)
 	for want, call := range map[string]func() (string, error){
-		"no Agents": func() (string, error) { return (&tool.Loop{}).Run(ctx, st) },
+		"no Agents": func() (string, error) { return (&loop.Loop{}).Run(ctx, st) },
 		"no Route": func() (string, error) {
-			return (&tool.Loop{Agents: map[string]tool.Agent{"a": {Ask: ask}, "b": {Ask: ask}}}).Run(ctx, st)
+			return (&loop.Loop{Agents: map[string]loop.Agent{"a": {Ask: ask}, "b": {Ask: ask}}}).Run(ctx, st)
 		},
-		`"a" of a Loop`:    func() (string, error) { return (&tool.Loop{Agents: map[string]tool.Agent{"a": {}}}).Run(ctx, st) },
-		"MaxSteps -1":      func() (string, error) { return (&tool.Loop{Agents: agents, MaxSteps: -1}).Run(ctx, st) },
-		"the State is nil": func() (string, error) { return (&tool.Loop{Agents: agents}).Run(ctx, nil) },
-		"context is nil":   func() (string, error) { return (&tool.Loop{Agents: agents}).Run(noContext, st) },
+		`"a" of a Loop`:    func() (string, error) { return (&loop.Loop{Agents: map[string]loop.Agent{"a": {}}}).Run(ctx, st) },
+		"MaxSteps -1":      func() (string, error) { return (&loop.Loop{Agents: agents, MaxSteps: -1}).Run(ctx, st) },
+		"the State is nil": func() (string, error) { return (&loop.Loop{Agents: agents}).Run(ctx, nil) },
+		"context is nil":   func() (string, error) { return (&loop.Loop{Agents: agents}).Run(noContext, st) },
 	} {
 		_, err := call()
 		require.ErrorIs(t, err, state.ErrInvalid)

@@ -1,4 +1,4 @@
-package tool_test
+package loop_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 )
 
@@ -25,7 +26,7 @@ func ExampleLoop() {
 			return fmt.Sprintf("%d euros are much", in.Amount), in.Amount > 100
 		})))
 
-	ask := func(ctx context.Context, turn *tool.Turn) error {
+	ask := func(ctx context.Context, turn *loop.Turn) error {
 		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
 		if err != nil {
 			return err
@@ -36,21 +37,21 @@ func ExampleLoop() {
 		}
 		return turn.Said(ctx, state.InferenceResult{Output: answer})
 	}
-	loop := &tool.Loop{Agents: map[string]tool.Agent{"billing": {Ask: ask, Tools: []*tool.Tool{refundTool}}}}
+	desk := &loop.Loop{Agents: map[string]loop.Agent{"billing": {Ask: ask, Tools: []*tool.Tool{refundTool}}}}
 
 	ctx := context.Background()
 	_ = state.Messages.Set(st, []state.Message{state.UserText("Refund my 120 euros.")})
-	_, err := loop.Run(ctx, st)
+	_, err := desk.Run(ctx, st)
 	fmt.Println(errors.Is(err, tool.ErrSuspended), err)
 
-	turn, err := tool.NewTurn(state.NewContext(ctx, st), "billing", refundTool)
+	turn, err := loop.NewTurn(state.NewContext(ctx, st), "billing", refundTool)
 	fmt.Println(err)
 	_, err = turn.Approve(ctx, "call_1")
 	fmt.Println(err)
-	fmt.Println(loop.Run(ctx, st))
+	fmt.Println(desk.Run(ctx, st))
 	fmt.Println(refunded.Or(st, 0))
 	// Output:
-	// true tool: suspended: call "call_1" of "refund": 120 euros are much
+	// true loop: suspended: call "call_1" of "refund": 120 euros are much
 	// <nil>
 	// <nil>
 	// Done: 120 <nil>

@@ -1,4 +1,4 @@
-package tool_test
+package loop_test
 
 import (
 	"context"
@@ -11,16 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
 
 // recall returns what the model reads, and whether it is an error.
-func recall(t *testing.T, st *state.State, words string, searches ...tool.Search) (passages []string, problem string) {
+func recall(t *testing.T, st *state.State, words string, searches ...loop.Search) (passages []string, problem string) {
 	t.Helper()
 	input, err := json.Marshal(map[string]string{"words": words})
 	require.NoError(t, err)
-	results, err := tool.Run(t.Context(), st, []*tool.Tool{tool.Recall(searches...)}, []state.ToolCall{{ID: "r", Name: "recall", Input: state.JSON(input)}})
+	results, err := tool.Run(t.Context(), st, []*tool.Tool{loop.Recall(searches...)}, []state.ToolCall{{ID: "r", Name: "recall", Input: state.JSON(input)}})
 	require.NoError(t, err)
 	m := results[0].Message
 	if m.IsError() {
@@ -86,7 +87,7 @@ func TestRecallIsLimited(t *testing.T) {
 	many := func(context.Context, *state.State, string) ([]string, error) {
 		return strings.Split(strings.Repeat(strings.Repeat("é", 5000)+" ", 9), " "), nil
 	}
-	passages, _ := recall(t, st, "pear", tool.SearchMessages, many)
+	passages, _ := recall(t, st, "pear", loop.SearchMessages, many)
 	require.Len(t, passages, 10)
 	for _, p := range passages {
 		require.LessOrEqual(t, len(p), 2<<10+len("…"))
@@ -103,7 +104,7 @@ func TestRecallOfAProgram(t *testing.T) {
 	}
 	_, problem := recall(t, state.New(nil).As("ann"), "pears", own)
 	require.Contains(t, problem, "read-only", "a search is given a snapshot")
-	_, problem = recall(t, state.New(nil), "fail", tool.SearchMessages, own)
+	_, problem = recall(t, state.New(nil), "fail", loop.SearchMessages, own)
 	require.Contains(t, problem, "the index is down")
 	_, problem = recall(t, state.New(nil), " ")
 	require.Contains(t, problem, "there are no words to search for")
@@ -140,7 +141,7 @@ func TestRecallShowsNoSecret(t *testing.T) {
 		return []string{strings.Repeat("x", 2040) + " " + secret}, nil
 	}
 	for _, agent := range []string{"ann", "bob"} {
-		passages, _ := recall(t, st.As(agent), "pear", tool.SearchMessages, own)
+		passages, _ := recall(t, st.As(agent), "pear", loop.SearchMessages, own)
 		require.Len(t, passages, 6)
 		require.NotContains(t, strings.Join(passages, " "), "hunt")
 		passages, _ = recall(t, st.As(agent), "hunter")

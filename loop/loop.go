@@ -1,4 +1,4 @@
-package tool
+package loop
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -23,7 +24,7 @@ import (
 // the calls that are left, asks the model of the agent whose turn it is, records
 // the answer, makes its calls, and so on.
 //
-//	loop := &tool.Loop{Agents: map[string]tool.Agent{
+//	loop := &loop.Loop{Agents: map[string]loop.Agent{
 //		"billing": {Ask: ask, Tools: []*tool.Tool{refund, search}},
 //	}}
 //	err := state.Messages.Set(st, []state.Message{state.UserText("Refund my order.")})
@@ -67,12 +68,12 @@ type Agent struct {
 	// all. See [Passing].
 	Ask func(ctx context.Context, t *Turn) error
 	// Tools are those that the agent may use if it has the rights to their fields:
-	// see [Usable].
-	Tools []*Tool
+	// see [tool.Usable].
+	Tools []*tool.Tool
 }
 
 // ErrMaxSteps is returned by [Loop.Run] if models have answered too often.
-var ErrMaxSteps = errors.New("tool: too many steps")
+var ErrMaxSteps = errors.New("loop: too many steps")
 
 // Run lets the agents work until the turn of none is next. It returns the last
 // text that a model has said.
@@ -304,7 +305,7 @@ func errWaiting(calls ...suspendedCall) error {
 			texts[i] += ": " + c.reason
 		}
 	}
-	return &kindError{ErrSuspended, fmt.Errorf("tool: suspended: %s", strings.Join(texts, "; "))}
+	return &kindError{tool.ErrSuspended, fmt.Errorf("loop: suspended: %s", strings.Join(texts, "; "))}
 }
 
 // ask asks a model, again and again if that may help.
@@ -315,7 +316,7 @@ func (r *looping) ask(name string) error {
 	}
 	before, _, _ := r.progress()
 	if before >= limit {
-		return &kindError{ErrMaxSteps, fmt.Errorf("tool: models have answered %d times, and there is more to do", before)}
+		return &kindError{ErrMaxSteps, fmt.Errorf("loop: models have answered %d times, and there is more to do", before)}
 	}
 	turn := r.turns[name]
 	for try := 1; ; try++ {
@@ -336,7 +337,7 @@ func (r *looping) ask(name string) error {
 			return nil
 		case steps == before && may && try < maxTries && failed.wait(r.ctx, try) == nil:
 		default:
-			return fmt.Errorf("tool: the agent %s: %w", fault.Quote(name), err)
+			return fmt.Errorf("loop: the agent %s: %w", fault.Quote(name), err)
 		}
 	}
 }

@@ -1,10 +1,11 @@
-package tool_test
+package loop_test
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 )
 
@@ -21,7 +22,7 @@ func ExampleTurn() {
 	}, tool.To(found, "")))
 
 	ctx := state.NewContext(context.Background(), st)
-	turn, err := tool.NewTurn(ctx, "search", look)
+	turn, err := loop.NewTurn(ctx, "search", look)
 	fmt.Println(err)
 	fmt.Println(turn.Hear(state.UserText("Find it.")))
 	calls := []state.ToolCall{

@@ -1,4 +1,4 @@
-package tool_test
+package loop_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
@@ -44,10 +45,10 @@ func turnTools() []*tool.Tool {
 	}
 }
 
-func turnOf(t *testing.T, st *state.State, agent string) (context.Context, *tool.Turn) {
+func turnOf(t *testing.T, st *state.State, agent string) (context.Context, *loop.Turn) {
 	t.Helper()
 	ctx := state.NewContext(t.Context(), st)
-	turn, err := tool.NewTurn(ctx, agent, turnTools()...)
+	turn, err := loop.NewTurn(ctx, agent, turnTools()...)
 	require.NoError(t, err)
 	return turn.Context(ctx), turn
 }
@@ -86,7 +87,7 @@ func TestATurnOffersWhatItsAgentMayUse(t *testing.T) {
 		require.True(t, turn.Has("open"))
 		require.False(t, turn.Has("fly"))
 	}
-	_, err := tool.NewTurn(t.Context(), "clerk")
+	_, err := loop.NewTurn(t.Context(), "clerk")
 	require.ErrorIs(t, err, state.ErrInvalid)
 }
 
@@ -94,21 +95,21 @@ func TestATurnOffersWhatItsAgentMayUse(t *testing.T) {
 func TestATurnWithinATurn(t *testing.T) {
 	st := state.New(turnSchema)
 	ctx, _ := turnOf(t, st, "clerk")
-	inner, err := tool.NewTurn(ctx, "chief", turnTools()...)
+	inner, err := loop.NewTurn(ctx, "chief", turnTools()...)
 	require.NoError(t, err)
 	require.Equal(t, "chief", inner.State().Agent())
 	require.Len(t, inner.Tools(), 3)
 	require.NoError(t, inner.Hear(state.UserText("from the clerk")))
 	require.Empty(t, state.Messages.Or(st, nil))
 	fork := st.Fork().As("chief") // a branch that somebody has put into the context
-	inner, err = tool.NewTurn(state.NewContext(ctx, fork), "")
+	inner, err = loop.NewTurn(state.NewContext(ctx, fork), "")
 	require.NoError(t, err)
 	require.Same(t, fork, inner.State())
-	inner, err = tool.NewTurn(state.NewContext(ctx, fork), "chief")
+	inner, err = loop.NewTurn(state.NewContext(ctx, fork), "chief")
 	require.NoError(t, err)
 	require.NoError(t, turnVault.Set(st, "of the trunk"))
 	require.False(t, turnVault.Has(inner.State()), "it works on the branch")
-	_, ok := tool.TurnOf(t.Context())
+	_, ok := loop.TurnOf(t.Context())
 	require.False(t, ok)
 }
 
@@ -116,7 +117,7 @@ func TestATurnWithinATurn(t *testing.T) {
 func TestATurnWithinACall(t *testing.T) {
 	st := state.New(turnSchema)
 	asks := tool.Must(tool.NewStateful("ask", "", func(ctx context.Context, _ *state.State, in turnIn) (string, error) {
-		turn, err := tool.NewTurn(ctx, "chief")
+		turn, err := loop.NewTurn(ctx, "chief")
 		if err != nil {
 			return "", err
 		}
@@ -287,7 +288,7 @@ func TestAPromptHasAResultForEachCall(t *testing.T) {
 	require.Len(t, turn.Pending(), 3, "only calls of the prompt are made")
 	_, err = turn.Prompt(ctx, state.Messages.Or(st, nil))
 	require.ErrorIs(t, err, tool.ErrSuspended, "the user has said nothing since then")
-	require.EqualError(t, err, `tool: suspended: call "c2" of "pay": a person has to approve`)
+	require.EqualError(t, err, `loop: suspended: call "c2" of "pay": a person has to approve`)
 	for range 2 { // nothing is made again
 		prompt, err := turn.Prompt(ctx, state.Messages.Or(st, nil))
 		require.NoError(t, err)
@@ -374,7 +375,7 @@ func (c *commits) SetProgress(answers int, ended bool) { c.answers, c.ended = an
 func TestTheWindowOfATurn(t *testing.T) {
 	st, own, shared := state.New(turnSchema), &transcript.Window{}, &transcript.Window{}
 	ctx := state.NewContext(t.Context(), st)
-	turn, err := tool.NewTurn(ctx, "clerk")
+	turn, err := loop.NewTurn(ctx, "clerk")
 	require.NoError(t, err)
 	require.Nil(t, turn.Window(ctx, nil))
 	require.Same(t, own, turn.Window(ctx, own))
@@ -382,7 +383,7 @@ func TestTheWindowOfATurn(t *testing.T) {
 	require.Same(t, shared, turn.Window(in, nil))
 	require.Same(t, own, turn.Window(in, own))
 	require.Nil(t, turn.Window(runctx.NewContext(ctx, &commits{st: st}), nil))
-	inner, err := tool.NewTurn(turn.Context(ctx), "other")
+	inner, err := loop.NewTurn(turn.Context(ctx), "other")
 	require.NoError(t, err)
 	require.Nil(t, inner.Window(in, own))
 }
@@ -391,7 +392,7 @@ func TestATurnOfARunIsCommitted(t *testing.T) {
 	st := state.New(turnSchema)
 	run := &commits{st: st}
 	ctx := runctx.NewContext(state.NewContext(t.Context(), st), run)
-	turn, err := tool.NewTurn(ctx, "clerk", turnTools()...)
+	turn, err := loop.NewTurn(ctx, "clerk", turnTools()...)
 	require.NoError(t, err)
 	require.NoError(t, turn.Hear(state.UserText("the run has it")))
 	require.Empty(t, state.Messages.Or(st, nil))
@@ -415,7 +416,7 @@ func TestATurnOfARunIsCommitted(t *testing.T) {
 	_, err = turn.Run(ctx, turnCall("c3", "note"))
 	require.ErrorIs(t, err, run.err)
 	require.Len(t, turnLog.Or(st, nil), 1, "a run that is lost makes no call")
-	hidden, err := tool.NewTurn(runctx.NewContext(ctx, nil), "clerk")
+	hidden, err := loop.NewTurn(runctx.NewContext(ctx, nil), "clerk")
 	require.NoError(t, err)
 	require.NoError(t, hidden.Commit(ctx))
 }
@@ -514,7 +515,7 @@ func TestATurnMakesOnlyTheCallsOfThePrompt(t *testing.T) {
 
 // Without a tool, and with one that is nil, a turn knows no tool.
 func TestATurnWithANilTool(t *testing.T) {
-	turn, err := tool.NewTurn(state.NewContext(t.Context(), state.New(turnSchema)), "", nil, turnTools()[0])
+	turn, err := loop.NewTurn(state.NewContext(t.Context(), state.New(turnSchema)), "", nil, turnTools()[0])
 	require.NoError(t, err)
 	require.True(t, turn.Has("note"))
 	require.False(t, turn.Has("pay"))
