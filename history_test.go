@@ -824,6 +824,20 @@ func TestAnswerNeedsTheRightsOfAppend(t *testing.T) {
 	require.Equal(t, []state.ToolResultMessage{partDone(call)}, changes[0].Value)
 }
 
+// Whose call it is matters only while it is open.
+func TestACallThatIsAnsweredIsAnsweredForEveryAgent(t *testing.T) {
+	calls := partCalls("a", "b")
+	st := state.New(state.MustSchema(state.Team{"a": {"b"}}))
+	partOpen(t, st.As("a"), "1", calls...)
+	require.NoError(t, st.As("a").History().Answer(partDone(calls[0])))
+	ruleUnchanged(t, st, func() {
+		for _, agent := range []*state.State{st, st.As("a"), st.As("b")} {
+			require.ErrorIs(t, agent.History().Answer(partDone(calls[0])), state.ErrAnswered)
+		}
+		require.ErrorIs(t, st.As("b").History().Answer(partDone(calls[1])), state.ErrDenied)
+	})
+}
+
 func TestAnswersInTheJournal(t *testing.T) {
 	calls := partCalls("a", "b")
 	st := state.New(nil)

@@ -276,6 +276,20 @@ func TestATurnTellsCallsWithOneIDApart(t *testing.T) {
 	require.True(t, ok)
 }
 
+// A prompt has the results of other agents, those of calls that are open in the
+// history among them.
+func TestATurnRecordsNoResultsOfOtherAgents(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, chief := turnOf(t, st, "chief")
+	made, left := turnCall("c1", "foreign"), turnCall("c2", "foreign")
+	require.NoError(t, chief.Said(ctx, say(made, left)))
+	require.NoError(t, chief.Answer(state.ToolResult(made, `"made"`)))
+	_, clerk := turnOf(t, st, "clerk")
+	require.NoError(t, clerk.Answer(state.ToolResult(made, `"made"`), state.ToolResult(left, `"waits"`)))
+	require.Equal(t, []state.ToolCall{left}, chief.Pending())
+	require.Equal(t, []string{"call c1", "call c2", `result c1: made`}, spoken(state.Messages.Or(st, nil)))
+}
+
 func TestAPromptHasAResultForEachCall(t *testing.T) {
 	st := state.New(turnSchema)
 	ctx, before := turnOf(t, st, "clerk")
