@@ -104,7 +104,7 @@ func (r *Run) fail(ctx context.Context, reason error, op *operation) (successor,
 	if err := r.checkHeld(); err != nil {
 		return successor{}, err
 	}
-	text = fault.ClipTo(r.redactStored(text), ledger.MaxReason)
+	text = fault.ClipTo(fault.Line(r.redactStored(text)), ledger.MaxReason)
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	began, next := time.Now(), r.nextLease()

@@ -96,7 +96,7 @@ type Outcome struct {
 	Status Status `json:"status"`
 	RunID  string `json:"run_id,omitempty"` // of the run that handled the message
 	Reply  string `json:"reply,omitempty"`  // set by Run.SetReply, which says how long it is kept
-	Reason string `json:"reason,omitempty"` // why the message was given up or its run was ended
+	Reason string `json:"reason,omitempty"` // why the message was given up or its run was ended: one line
 	// First is the status of the first message with the id, if Status is
 	// StatusDuplicate. RunID, Reply and Reason are then those of the first.
 	First Status `json:"first,omitempty"`
