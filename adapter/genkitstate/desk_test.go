@@ -48,7 +48,7 @@ func TestDeskSequence(t *testing.T) {
 	adaptertest.Sequence(t, adaptertest.Adapter{Open: desk.Open, Answer: func(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) error {
 		for _, agent := range []string{"search", "billing"} {
 			st := run.State().As(agent)
-			if err := generate(ctx, st, d.Tools(agent), next(d, agent), nil, state.Messages.Or(st, nil)...); err != nil {
+			if err := generate(ctx, st, d.Tools(agent), next(d, agent), nil, state.Messages.GetOr(st, nil)...); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ func TestDeskNested(t *testing.T) {
 			return "A person has to approve it.", nil
 		}))
 		search := run.State().As("search")
-		return generate(ctx, search, append(d.Tools("search"), billing), next(d, "search"), nil, state.Messages.Or(search, nil)...)
+		return generate(ctx, search, append(d.Tools("search"), billing), next(d, "search"), nil, state.Messages.GetOr(search, nil)...)
 	}})
 }
 
@@ -84,7 +84,7 @@ func next(d *adaptertest.Desk, agent string) func(prompt []state.Message) (state
 func answer(ctx context.Context, d *adaptertest.Desk, st *state.State) error {
 	return generate(ctx, st, d.Tools(st.Agent()), func(prompt []state.Message) (state.Message, error) { return d.Next(st.Agent(), prompt) },
 		&genkitstate.Options{Window: adaptertest.Window, Context: func(_ context.Context, st *state.State) string { return st.Describe() }},
-		state.Messages.Or(st, nil)...)
+		state.Messages.GetOr(st, nil)...)
 }
 
 // generate continues a conversation on a state, with a model that is shown
@@ -125,7 +125,7 @@ func TestTalks(t *testing.T) {
 	adaptertest.Talks(t, nil, func(ctx context.Context, run *workspace.Run, talk *adaptertest.Talk) error {
 		st := run.State().As("ann")
 		next := func(prompt []state.Message) (state.Message, error) { return talk.Next(st, prompt) }
-		return generate(ctx, st, talk.Tools, next, &genkitstate.Options{Context: talk.Describe}, state.Messages.Or(st, nil)...)
+		return generate(ctx, st, talk.Tools, next, &genkitstate.Options{Context: talk.Describe}, state.Messages.GetOr(st, nil)...)
 	})
 }
 

@@ -164,7 +164,7 @@ func (a Adapter) play(ctx context.Context, file string, killAt int, s scenario) 
 	d = &Desk{outside: store.NewManager(db, "outside:"), killAt: killAt, calls: map[string]int{}, nested: s.nested}
 	m, err := workspace.Open(ctx, db, &workspace.Options{
 		Schema: a.schema(),
-		Holder: "desk", // what a killed process has left need not wait
+		Name:   "desk", // what a killed process has left need not wait
 		Run:    func(ctx context.Context, run *workspace.Run) error { return a.Answer(ctx, run, d) },
 		Hooks:  workspace.Hooks{OnRunComplete: func(context.Context, *workspace.Run, error) { d.point() }},
 	})
@@ -242,15 +242,15 @@ func check(t testing.TB, view *workspace.View) {
 	for _, topic := range topics {
 		want = append(want, UserID+": "+topic)
 	}
-	if notes := Notes.Or(st, nil); !slices.Equal(want, notes) {
+	if notes := Notes.GetOr(st, nil); !slices.Equal(want, notes) {
 		t.Errorf("adaptertest: notes %q, want %q", notes, want)
 	}
-	if refunded := Refunded.Or(st, 0); refunded != 30 {
+	if refunded := Refunded.GetOr(st, 0); refunded != 30 {
 		t.Errorf("adaptertest: refunded %v, want 30", refunded)
 	}
 	checkEnded(t, view)
 	checkValid(t, view)
-	checkConversation(t, state.Messages.Or(st, nil))
+	checkConversation(t, state.Messages.GetOr(st, nil))
 }
 
 func checkEnded(t testing.TB, view *workspace.View) {
@@ -263,7 +263,7 @@ func checkEnded(t testing.TB, view *workspace.View) {
 func checkValid(t testing.TB, view *workspace.View) {
 	t.Helper()
 	for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic, transcript.Gemini} {
-		for _, finding := range transcript.Check(state.Messages.Or(view.State(), nil), profile) {
+		for _, finding := range transcript.Check(state.Messages.GetOr(view.State(), nil), profile) {
 			t.Errorf("adaptertest: %v refuses the conversation: %v", profile, finding)
 		}
 	}

@@ -69,14 +69,14 @@ func refuse(msg *workspace.Message, waiting []workspace.Suspended) {
 func checkTeam(t testing.TB, view *workspace.View) {
 	t.Helper()
 	st := view.State()
-	if notes, want := Notes.Or(st, nil), slices.Repeat([]string{UserID + ": delivery"}, 2); !slices.Equal(want, notes) {
+	if notes, want := Notes.GetOr(st, nil), slices.Repeat([]string{UserID + ": delivery"}, 2); !slices.Equal(want, notes) {
 		t.Errorf("adaptertest: notes %q, want %q", notes, want)
 	}
-	if refunded := Refunded.Or(st, 0); refunded != 30 {
+	if refunded := Refunded.GetOr(st, 0); refunded != 30 {
 		t.Errorf("adaptertest: refunded %v, want 30", refunded)
 	}
 	checkEnded(t, view)
-	said := state.Messages.Or(st, nil)
+	said := state.Messages.GetOr(st, nil)
 	if text, ok := said[max(0, len(said)-1)].(state.TextMessage); !ok || text.Text() != refusedText {
 		t.Errorf("adaptertest: the conversation does not end with %q", refusedText)
 	}
