@@ -50,9 +50,9 @@ func (hs *History) seen() seenResults {
 // come. There are at most 256 of them.
 func (hs *History) Append(r InferenceResult) error { return hs.push(r, true) }
 
-// Push is Append for a result that is not part of the conversation, such as the
-// title of a chat or a summary: Messages do not change.
-func (hs *History) Push(r InferenceResult) error { return hs.push(r, false) }
+// AppendOutside is Append for a result that is not part of the conversation,
+// such as the title of a chat or a summary: Messages do not change.
+func (hs *History) AppendOutside(r InferenceResult) error { return hs.push(r, false) }
 
 // push pushes a result, and appends its messages to the conversation or not.
 func (hs *History) push(r InferenceResult, says bool) error {
@@ -235,7 +235,7 @@ func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
 // branches. [State.Join] puts the answers into the order of the calls, and
 // reports a conflict only if two branches answer one call. Messages do not
 // change if they have the answer already, or if the call is not in them:
-// because the result was pushed by [History.Push], because the call was
+// because the result was pushed by [History.AppendOutside], because the call was
 // trimmed, or because the agent may not write Messages. The handler of Messages
 // gets the messages in front of the answers as the current value.
 //

@@ -53,9 +53,9 @@ func TestLogger(t *testing.T) {
 		desk := func(ctx context.Context, run *workspace.Run) error {
 			switch id := run.Message().ID; {
 			case id == "fails":
-				return errors.New("the " + token.Or(run.State(), "") + " is wrong")
+				return errors.New("the " + token.GetOr(run.State(), "") + " is wrong")
 			case id == "panics":
-				panic("no " + token.Or(run.State(), ""))
+				panic("no " + token.GetOr(run.State(), ""))
 			case id == "waits", id == "dies" && run.Attempt() == 0:
 				<-ctx.Done()
 				return context.Cause(ctx)
