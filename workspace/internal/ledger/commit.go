@@ -314,24 +314,30 @@ func (c *commit) writeBatch(ctx context.Context, writes []store.Write) ([]store.
 	if c.with == nil {
 		return c.db.Batch(ctx, writes)
 	}
-	var failed *ProgramError
 	tx, ok := store.As[store.Transactor](c.db)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
+	var own *functionError
 	revs, err := tx.Transact(ctx, writes, func(tx *sql.Tx) error {
-		failed = nil
+		own = nil
 		if err := c.with(tx); err != nil {
-			failed = &ProgramError{err}
-			return failed
+			own = &functionError{err}
+			return own
 		}
 		return nil
 	})
-	if err != nil && failed != nil && errors.Is(err, failed) {
-		return nil, failed
+	if own != nil && ctx.Err() == nil && errors.Is(err, own) { // else the end of ctx may be the reason
+		return nil, &ProgramError{own.error}
 	}
 	return revs, err
 }
+
+// functionError marks the error of a function of the program for its way through
+// the store, which looks for the answers of the database in it.
+type functionError struct{ error }
+
+func (e *functionError) Unwrap() error { return e.error }
 
 // headWritten does what follows the write of a head. Its errors do not matter
 // to the caller: the write has taken effect.
