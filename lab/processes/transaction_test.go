@@ -125,13 +125,13 @@ func TestCommitTx(t *testing.T) {
 		calls := 0
 		require.NoError(t, r.CommitTx(t.Context(), func(tx *sql.Tx) error {
 			calls++
-			return s.insert(t.Context(), tx, "bought", bought.Or(r.State(), 0))
+			return s.insert(t.Context(), tx, "bought", bought.GetOr(r.State(), 0))
 		}))
 		require.Equal(t, 1, calls)
 		require.Equal(t, 1, s.order(t, "bought"))
 		v, err := m.View(t.Context(), "ann")
 		require.NoError(t, err)
-		require.Equal(t, 1, bought.Or(v.State(), 0))
+		require.Equal(t, 1, bought.GetOr(v.State(), 0))
 		require.NoError(t, r.CommitTx(t.Context(), func(tx *sql.Tx) error {
 			return s.insert(t.Context(), tx, "without changes", 2)
 		}))
@@ -153,7 +153,7 @@ func TestSubmitTx(t *testing.T) {
 			Schema: boughtSchema,
 			Run: func(ctx context.Context, r *workspace.Run) error {
 				r.SetReply("It is done.")
-				return bought.Set(r.State(), bought.Or(r.State(), 0)+1)
+				return bought.Set(r.State(), bought.GetOr(r.State(), 0)+1)
 			},
 		})
 		require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestSubmitTx(t *testing.T) {
 		for user, want := range map[string]int{"ann": 3, "ben": 1} {
 			v, err := m.View(ctx, user)
 			require.NoError(t, err)
-			require.Equal(t, want, bought.Or(v.State(), 0), user)
+			require.Equal(t, want, bought.GetOr(v.State(), 0), user)
 		}
 
 		// A thread is made with its message, or not at all, and none after the user
@@ -256,12 +256,12 @@ func TestCommitTxCallsAgain(t *testing.T) {
 		calls := 0
 		commit := func(first func(tx *sql.Tx) error) error {
 			calls = 0
-			require.NoError(t, bought.Set(r.State(), bought.Or(r.State(), 0)+1))
+			require.NoError(t, bought.Set(r.State(), bought.GetOr(r.State(), 0)+1))
 			return r.CommitTx(ctx, func(tx *sql.Tx) error {
 				if calls++; calls == 1 {
 					return first(tx)
 				}
-				return s.insert(ctx, tx, fmt.Sprint(bought.Or(r.State(), 0)), 1)
+				return s.insert(ctx, tx, fmt.Sprint(bought.GetOr(r.State(), 0)), 1)
 			})
 		}
 		require.NoError(t, commit(func(tx *sql.Tx) error {
@@ -313,7 +313,7 @@ func TestCommitTxCallsAgain(t *testing.T) {
 		require.NoError(t, commit(func(tx *sql.Tx) error { return tx.Commit() }))
 		v, err := m.View(ctx, "ann")
 		require.NoError(t, err)
-		require.Equal(t, bought.Or(r.State(), 0), bought.Or(v.State(), 0))
+		require.Equal(t, bought.GetOr(r.State(), 0), bought.GetOr(v.State(), 0))
 	})
 }
 
@@ -435,7 +435,7 @@ func TestCommitTxCut(t *testing.T) {
 			}
 			v, err := m.View(t.Context(), "ann")
 			require.NoError(t, err)
-			require.Equal(t, rounds, bought.Or(v.State(), 0))
+			require.Equal(t, rounds, bought.GetOr(v.State(), 0))
 			t.Logf("%d commits, %d calls of the function, %d failures", rounds, calls, failed)
 		})
 	}
