@@ -267,13 +267,19 @@ func (m *Manager) enter() error {
 func (m *Manager) leave() { m.goroutines.Done() }
 
 // runInBackground calls fn in a goroutine that Close waits for. It reports false
-// if the Manager is closed.
+// if the Manager is closed. A panic ends fn and not the process: what code of the
+// user has to say is an error before it comes here, as that of startCode.
 func (m *Manager) runInBackground(fn func()) bool {
 	if err := m.enter(); err != nil {
 		return false
 	}
 	go func() {
 		defer m.leave()
+		defer func() {
+			if p := recover(); p != nil {
+				m.logBroken(m.ctx, "background work", "", panicOf("background work", p))
+			}
+		}()
 		fn()
 	}()
 	return true
