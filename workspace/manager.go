@@ -34,7 +34,7 @@ type Manager struct {
 	slots         *slots
 	tidying       *tidying
 	holder        *holder
-	lateWindows   sync.Map // by user: windows that could not be stored because a run had begun
+	lateWindows   sync.Map // by user: movedWindows that could not be stored because a run had begun
 	movingWindows sync.Map // the users whose windows are being moved
 	feeds         *feeds
 	cacheSalt     string            // of the keys of providers' caches
@@ -182,6 +182,9 @@ func (m *Manager) earlierLocalRuns(than *Run) []<-chan struct{} {
 func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending work.Ending) {
 	if h == nil {
 		return
+	}
+	if ending == work.EndingReset {
+		m.lateWindows.Delete(user)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
