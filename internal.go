@@ -121,3 +121,12 @@ func (Insider) CallExtra(m Message, k int) (string, bool) { return m.(bodied).ca
 
 // SharedCalls returns the calls of a message, which must not be changed.
 func (Insider) SharedCalls(m ToolCallMessage) []ToolCall { return m.toolCalls() }
+
+// MayRead reports whether a handle may read the field or the key with a name.
+func (Insider) MayRead(s *State, name string) bool {
+	_, _, err := s.on().toRead(name)
+	return err == nil
+}
+
+// JSONWithout returns the JSON of a handle without the value of a field.
+func (Insider) JSONWithout(s *State, field string) ([]byte, error) { return s.json(field) }
