@@ -21,7 +21,7 @@ import (
 // streamed, called and replied, nor titles.
 func TestAgentsAreShownWhatTheyMayRead(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
-		w := rightstest.Draw(t)
+		w := rightstest.New(rapid.Uint64().Draw(t, "seed"))
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		m, err := workspace.Open(ctx, store.NewMemory(), w.Options())

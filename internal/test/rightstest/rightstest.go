@@ -6,10 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
-
-	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
@@ -36,27 +35,30 @@ type field struct {
 
 var team = []string{"desk", "boss", "ui"}
 
-// Draw draws a world.
-func Draw(t *rapid.T) *World {
-	w := &World{Agent: rapid.SampledFrom(append(team, "stranger")).Draw(t, "agent"), Holding: make(chan struct{})}
+// New draws a world.
+func New(seed uint64) *World {
+	r := rand.New(rand.NewPCG(seed, 0))
+	w := &World{Agent: append(team, "stranger")[r.IntN(4)], Holding: make(chan struct{})}
 	parts := []state.Part{state.Team{"desk": team[1:]}}
 	for _, name := range []string{"alpha", "bravo", "carol", "dance"} {
-		f := drawField(t, name)
+		f := newField(r, name)
 		w.fields = append(w.fields, f)
 		parts = append(parts, &state.Field[string]{Name: name, Owner: f.owner, Read: f.scope(), Secret: f.secret})
 	}
-	w.said = drawField(t, state.Messages.Name)
+	w.said = newField(r, state.Messages.Name)
 	w.said.secret = false
 	parts = append(parts, &state.Field[[]state.Message]{Name: w.said.name, Owner: w.said.owner, Read: w.said.scope()})
 	w.Schema = state.MustSchema(parts...)
 	return w
 }
 
-func drawField(t *rapid.T, name string) field {
-	f := field{name: name, owner: rapid.SampledFrom([]string{"", "desk", "ui"}).Draw(t, "owner")}
-	f.public = rapid.Bool().Draw(t, "public")
-	f.secret = rapid.IntRange(0, 4).Draw(t, "secret") == 0
-	f.only = rapid.SliceOfDistinct(rapid.SampledFrom(team), rapid.ID).Draw(t, "only")
+func newField(r *rand.Rand, name string) field {
+	f := field{name: name, owner: []string{"", "desk", "ui"}[r.IntN(3)], public: r.IntN(4) == 0, secret: r.IntN(5) == 0}
+	for _, agent := range team {
+		if r.IntN(2) == 0 {
+			f.only = append(f.only, agent)
+		}
+	}
 	return f
 }
 
@@ -95,8 +97,13 @@ func (w *World) texts() (read, hidden []string) {
 	return read, append(append(hidden, reply), said...)
 }
 
+// T is what a test fails with.
+type T interface {
+	Fatalf(format string, args ...any)
+}
+
 // Check fails if what is shown to the agent has a text that it may not read.
-func (w *World) Check(t *rapid.T, what, shown string) {
+func (w *World) Check(t T, what, shown string) {
 	_, hidden := w.texts()
 	for _, text := range hidden {
 		if strings.Contains(shown, text) {
@@ -107,7 +114,7 @@ func (w *World) Check(t *rapid.T, what, shown string) {
 
 // CheckAll is Check for something that has all that the agent may read, but for some
 // texts.
-func (w *World) CheckAll(t *rapid.T, what, shown string, but ...string) {
+func (w *World) CheckAll(t T, what, shown string, but ...string) {
 	w.Check(t, what, shown)
 	read, _ := w.texts()
 	for _, text := range read {
