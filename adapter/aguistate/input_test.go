@@ -72,7 +72,7 @@ func TestAnAnswerIsTheResultOfACall(t *testing.T) {
 			d := newDesk(t, nil)
 			d.askToPay()
 			d.all("ann", `{"threadId":"1","runId":"2","resume":[{"interruptId":"call-2-0","status":"resolved","payload":`+payload+`}]}`)
-			require.Len(t, scores.Or(d.view("ann", "1").State(), nil), n)
+			require.Len(t, scores.GetOr(d.view("ann", "1").State(), nil), n)
 			require.Empty(t, d.view("ann", "1").Suspended())
 		})
 	}

@@ -97,7 +97,7 @@ func thread(r *http.Request) string {
 
 // title is the first message of a conversation, if pages may read it.
 func title(st *state.State) string {
-	if said := state.Messages.Or(st.As("ui"), nil); len(said) > 0 {
+	if said := state.Messages.GetOr(st.As("ui"), nil); len(said) > 0 {
 		return said[0].Text()
 	}
 	return ""
@@ -194,7 +194,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	db, err := sqlitestore.Open(context.Background(), *file, nil)
 	check(err)
-	m, err := workspace.Open(context.Background(), db, options(&http.Client{Transport: &wire.Transport{Converse: true}}, printed))
+	m, err := workspace.Open(context.Background(), db, options(&http.Client{Transport: &wire.Transport{}}, printed))
 	check(err)
 	srv := &http.Server{Addr: *addr, Handler: routes(m), BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 10 * time.Second}
 	go func() { check(srv.ListenAndServe()) }()
