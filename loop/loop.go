@@ -65,7 +65,7 @@ type Agent struct {
 	// If the error may pass, and no answer was recorded, Ask is called again after
 	// a second, which doubles with each try up to a minute, or after the time that
 	// the service has named, but not more than 10 minutes; at most six times in
-	// all. See [Passing].
+	// all. See [Retryable].
 	Ask func(ctx context.Context, t *Turn) error
 	// Tools are those that the agent may use if it has the rights to their fields:
 	// see [tool.Usable].
@@ -138,7 +138,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		Loop: l, ctx: state.NewContext(ctx, st), st: st, run: runctx.RunOf(ctx),
 		names: slices.Sorted(maps.Keys(l.Agents)), turns: map[string]*Turn{},
 	}
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	for _, name := range r.names {
 		agent := l.Agents[name]
 		if agent.Ask == nil {
@@ -228,7 +228,7 @@ func (r *looping) answerOrphans() error {
 	}
 	st := r.run.State()
 	var orphans []state.ToolResultMessage
-	for _, c := range transcript.Pending(state.Messages.Or(st, nil)) {
+	for _, c := range transcript.Pending(state.Messages.GetOr(st, nil)) {
 		if _, ok := r.run.Approved(c); !ok {
 			continue
 		}
@@ -279,7 +279,7 @@ func (r *looping) next() (name string, more bool, err error) {
 // waiting returns ErrSuspended if calls wait that a model has made since the user
 // has spoken.
 func (r *looping) waiting() error {
-	calls := callsOf(sinceUser(state.Messages.Or(r.st, nil)))
+	calls := callsOf(sinceUser(state.Messages.GetOr(r.st, nil)))
 	var waits []suspendedCall
 	for _, name := range r.names {
 		for _, w := range r.turns[name].waiting() {
@@ -373,14 +373,14 @@ func textOf(output ...state.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-// Passing returns an error by which [Agent].Ask says that its request failed and
-// may succeed later, for example because the service of the model is overloaded.
-// [Loop] asks again after a time: after is the one that the service has named, or
-// 0. Passing returns nil if err is nil.
+// Retryable returns an error by which [Agent].Ask says that its request failed
+// and may succeed later, for example because the service of the model is
+// overloaded. [Loop] asks again after a time: after is the one that the service
+// has named, or 0. Passing returns nil if err is nil.
 //
 // Package wire says so by itself. Errors of [net.Error] that are timeouts, and
 // [io.ErrUnexpectedEOF], may pass as well.
-func Passing(err error, after time.Duration) error {
+func Retryable(err error, after time.Duration) error {
 	if err == nil {
 		return nil
 	}

@@ -64,7 +64,7 @@ var (
 	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
 	// ErrHolder is returned, together with ErrFenced, by the methods of runs whose
-	// Manager has lost its Options.Holder to another one.
+	// Manager has lost its Options.Name to another one.
 	ErrHolder = errors.New("workspace: another Manager has the name of the holder")
 	// ErrRunTimeout is the cause of a context of a run that has ended after
 	// Options.RunTimeout.
@@ -176,10 +176,14 @@ func (e *answerError) Error() string { return "answer: " + e.err.Error() }
 func (e *answerError) Unwrap() error { return e.err }
 
 // panicError is the error of code of the user that has panicked, or has not
-// returned.
-type panicError struct{ text string }
+// returned. The stack is for the log alone.
+type panicError struct {
+	text, stack string
+	err         error // that the code has returned, or nil
+}
 
 func (e *panicError) Error() string { return e.text }
+func (e *panicError) Unwrap() error { return e.err }
 
 func (e *panicError) Is(target error) bool { return target == errPanic }
 
@@ -205,4 +209,4 @@ func closedBy(ctx context.Context) error {
 
 // errNotReturned is the error of an operation in which a function of the user
 // panicked or ended the goroutine.
-var errNotReturned = &panicError{"workspace: the function has not returned"}
+var errNotReturned = &panicError{text: "workspace: the function has not returned"}

@@ -86,7 +86,7 @@ func (r turnRun) Decided() (calls []state.ToolCall) {
 	if len(left) == 0 {
 		return nil
 	}
-	for call := range callsBackward(state.Messages.Or(r.state, nil)) {
+	for call := range callsBackward(state.Messages.GetOr(r.state, nil)) {
 		if key := runctx.Key(call); left[key] > 0 {
 			left[key]--
 			calls = append(calls, call)

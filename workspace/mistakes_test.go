@@ -99,7 +99,7 @@ func TestMistakesAboutWhatThereIs(t *testing.T) {
 	done := want{}
 	none := want{workspace.ErrNotFound, "the workspace does not exist"}
 	nothing := map[string]want{ // of a workspace that does not exist
-		"Accept":          none,
+		"AcceptRollback":  none,
 		"Await":           {workspace.ErrNotFound, `message "9": it was not accepted, or has ended long ago`},
 		"Cancel":          {workspace.ErrNotFound, `run "9" is not under way`},
 		"Compact":         done,

@@ -179,7 +179,7 @@ func (r *Run) findDecisions() {
 		return
 	}
 	said := map[state.JSON]bool{}
-	for _, m := range state.Messages.Or(r.state, nil) {
+	for _, m := range state.Messages.GetOr(r.state, nil) {
 		said[m.Raw()] = true
 	}
 	r.message.Answers = kept(r.message.Answers, func(a state.ToolResultMessage) bool { return said[a.Raw()] })

@@ -36,7 +36,7 @@ func decodeSuspended(doc *document.Document) (*suspendedCalls, error) {
 // openCalls returns how many open calls with each key a conversation has.
 func openCalls(st *state.State) map[string]int {
 	open := map[string]int{}
-	for _, call := range transcript.Pending(state.Messages.Or(st, nil)) {
+	for _, call := range transcript.Pending(state.Messages.GetOr(st, nil)) {
 		open[runctx.Key(call)]++
 	}
 	return open
@@ -136,7 +136,7 @@ func (s *suspendedCalls) calls(st *state.State) (calls []Suspended) {
 		return nil
 	}
 	found := map[string]int{}
-	for _, call := range document.FirstOpen(state.Messages.Or(st, nil), now) {
+	for _, call := range document.FirstOpen(state.Messages.GetOr(st, nil), now) {
 		key := runctx.Key(call)
 		found[key]++
 		if s := now[key]; found[key] > s.Approved {
