@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Load returns the state with the document's content. Fields and keys for which
@@ -65,7 +66,7 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 	_, _, fieldsErr := importForm(schema, &fields, nil)
 	if fieldsErr == nil && !errors.Is(err, state.ErrLimitExceeded) {
 		// The fault is in the conversation, which no schema shapes.
-		return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, nil, fmt.Errorf("%w: %w", work.ErrCorrupt, err)
 	}
 	return nil, nil, err
 }
