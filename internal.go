@@ -184,6 +184,7 @@ func declareTypes() bool {
 	}
 	return true
 }
+
 // MayRead reports whether a handle may read the field or the key with a name.
 func (Insider) MayRead(st *State, name string) bool {
 	_, _, err := st.on().toRead(name)
