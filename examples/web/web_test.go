@@ -335,7 +335,7 @@ func TestSlowPage(t *testing.T) {
 	defer serving.Wait()
 	defer leave()
 	serving.Go(func() {
-		routes(m).ServeHTTP(slow, httptest.NewRequestWithContext(ctx, http.MethodGet, "/threads/x/events", nil))
+		routes(m).ServeHTTP(slow, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/threads/x/events", nil))
 	})
 	require.Equal(t, "retry: 500\n\n", <-slow.written)
 	fast := s.events("x")

@@ -155,7 +155,11 @@ func readForms(h http.Handler) http.Handler {
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Now().Add(10 * time.Second))
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-		if err := r.ParseMultipartForm(1 << 20); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		err := r.ParseForm() // whose error ParseMultipartForm may hide
+		if err == nil {
+			err = r.ParseMultipartForm(1 << 20)
+		}
+		if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 			http.Error(w, "want a form", http.StatusBadRequest)
 			return
 		}
