@@ -187,3 +187,12 @@ func declareTypes() bool {
 	}
 	return true
 }
+
+// MayRead reports whether a handle may read the field or the key with a name.
+func (Insider) MayRead(st *State, name string) bool {
+	_, _, err := st.on().toRead(name)
+	return err == nil
+}
+
+// JSONWithout returns the JSON of a handle without the value of a field.
+func (Insider) JSONWithout(st *State, field string) ([]byte, error) { return st.json(field) }

@@ -13,11 +13,12 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// A handler of server-sent events shows a browser what happens until the
-// message that it has sent is handled.
+// A handler of server-sent events shows a browser what the agent "ui" may read of
+// what happens, until the message that it has sent is handled.
 func ExampleManager_Watch() {
 	ctx := context.Background()
 	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{
+		Schema: state.MustSchema(state.Team{"desk": {"ui"}}),
 		Run: func(_ context.Context, run *workspace.Run) error {
 			run.SetReply("Hello " + run.UserID() + "!")
 			return nil
@@ -29,7 +30,7 @@ func ExampleManager_Watch() {
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		user := r.FormValue("user") // a real handler authenticates the user
 		w.Header().Set("Content-Type", "text/event-stream")
-		for e, err := range m.Watch(r.Context(), user) {
+		for e, err := range m.Watch(r.Context(), user).As("ui") {
 			data, jsonErr := json.Marshal(e)
 			if err != nil || jsonErr != nil {
 				return

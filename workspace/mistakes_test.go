@@ -46,7 +46,7 @@ func verbs(m *workspace.Manager, id string) map[string]func(ctx context.Context,
 		"View":   func(ctx context.Context, u string) error { _, err := m.View(ctx, u); return err },
 		"ViewAt": func(ctx context.Context, u string) error { _, err := m.ViewAt(ctx, u, 7); return err },
 		"Watch": func(ctx context.Context, u string) (err error) {
-			for _, err = range m.Watch(ctx, u) {
+			for _, err = range m.Watch(ctx, u).AsHost() {
 				break
 			}
 			return err

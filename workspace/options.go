@@ -114,7 +114,8 @@ type Options struct {
 
 	// Title returns the title of a conversation, for [Summary.Title], or "" if it
 	// stays what it is (default: no titles). It is called with the State that is
-	// about to be stored, and reads only that. Secrets are masked, and at most the
+	// about to be stored, and reads only that. Whoever lists threads shows the title:
+	// make it of what State.As lets them read. Secrets are masked, and at most the
 	// first 200 bytes are kept. A Title that panics changes nothing.
 	Title func(st *state.State) string
 

@@ -1,7 +1,7 @@
 // Package aguistate serves workspaces to pages by AG-UI, the Agent-User Interaction
 // protocol, which CopilotKit, assistant-ui and other front ends speak.
 //
-//	http.Handle("POST /agent", aguistate.New(m, &aguistate.Options{
+//	http.Handle("/agent", aguistate.New(m, &aguistate.Options{
 //		User:  func(r *http.Request) (string, error) { return session(r) },
 //		Agent: "ui",
 //	}))
@@ -21,5 +21,6 @@
 // a message is being handled or waits. The first run begins at once, with a snapshot
 // of the state and of the messages.
 //
-// A page gets no Secret field, and no text that repeats a secret.
+// A page gets no Secret field, and no text that repeats a secret. Of pages of other
+// origins, only those of Options.TrustedOrigins may send requests.
 package aguistate

@@ -31,7 +31,7 @@ func Example() {
 	session := func(r *http.Request) (string, error) { return "ann", nil } // reads a cookie
 
 	h := aguistate.New(m, &aguistate.Options{User: session, Agent: "ui"})
-	http.Handle("POST /agent", h)
+	http.Handle("/agent", h)
 
 	srv := httptest.NewServer(h)
 	defer srv.Close()
