@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // conclude ends the run with one write, which also begins the next run if
@@ -21,11 +22,11 @@ func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
 	concluding, op := r.beginEnd(ctx)
 	var s successor
 	var err error
-	ending := EndingFinished
+	ending := work.EndingFinished
 	if reason == nil {
 		s, err = r.finish(concluding, &op)
 	} else {
-		ending = EndingFailed
+		ending = work.EndingFailed
 		s, err = r.fail(concluding, reason, &op)
 	}
 	r.endCommit(&op, err)
@@ -170,8 +171,8 @@ func (r *Run) nextRun(s successor) *Run {
 }
 
 // operationOf returns an operation of the run.
-func (r *Run) operationOf(kind OpKind) Operation {
-	op := Operation{
+func (r *Run) operationOf(kind work.OpKind) work.Operation {
+	op := work.Operation{
 		Kind: kind, UserID: r.ledger.User(), MessageID: r.lease.messageID, RunID: r.runID, LeaseID: r.lease.id, Attempt: r.attempt,
 	}
 	if r.ticket {
@@ -184,8 +185,8 @@ func (r *Run) operationOf(kind OpKind) Operation {
 // lease is renewed meanwhile.
 func (r *Run) beginOperation(ctx context.Context, h *ledger.Head) context.Context {
 	m, o := r.m, &r.op
-	m.counters.count(func(s *Stats) { s.Started, s.Held = s.Started+1, s.Held+1 })
-	op := r.operationOf(OpRun)
+	m.counters.count(func(s *stats) { s.Started, s.Held = s.Started+1, s.Held+1 })
+	op := r.operationOf(work.OpRun)
 	op.Root = r.parent == m.ctx
 	if m.observes() {
 		op.Waited = max(0, ledger.CurrentTime().Sub(h.Run.Message.At))
@@ -210,7 +211,7 @@ func (r *Run) beginOperation(ctx context.Context, h *ledger.Head) context.Contex
 
 // endOperation ends the OpRun of a run that was finished or failed here, unless
 // it has ended.
-func (r *Run) endOperation(ending Ending, queued int, err error) {
+func (r *Run) endOperation(ending work.Ending, queued int, err error) {
 	if r.op.markEnded() {
 		r.op.Queued = queued
 		r.tellEnded(ending, err)
@@ -248,7 +249,7 @@ func linksOf(ctx context.Context, run *ledger.Run) []string {
 	return links
 }
 
-func (r *Run) tellEnded(ending Ending, err error) {
+func (r *Run) tellEnded(ending work.Ending, err error) {
 	o := &r.op
 	if o.effort != nil {
 		r.mu.Lock()
@@ -268,22 +269,22 @@ func (r *Run) tellEnded(ending Ending, err error) {
 
 // lostEnding returns how a run has ended that was neither finished nor failed
 // here.
-func (r *Run) lostEnding() (Ending, error) {
+func (r *Run) lostEnding() (work.Ending, error) {
 	cause := r.lease.lost()
 	switch ending := ledger.EndingOf(cause); {
 	case errors.Is(cause, errGivenBack), errors.Is(cause, errEndNotStored):
-		return EndingAbandoned, cause
+		return work.EndingAbandoned, cause
 	case ending != "":
-		return Ending(ending), cause
+		return ending, cause
 	case errors.Is(cause, ErrRunEnded): // another attempt follows
 		return "", r.retried
 	}
-	return EndingFenced, cause
+	return work.EndingFenced, cause
 }
 
 // begin begins an operation in the run. Its parent is the run, also if ctx is
 // not that of the run. It ends with ctx.
-func (r *Run) begin(ctx context.Context, kind OpKind) (context.Context, operation) {
+func (r *Run) begin(ctx context.Context, kind work.OpKind) (context.Context, operation) {
 	return r.m.begin(r.within(ctx), r.operationOf(kind))
 }
 
@@ -301,7 +302,7 @@ func (r *Run) within(ctx context.Context) context.Context {
 
 // beginRenewal begins the OpHeartbeat of one run.
 func (r *Run) beginRenewal(ctx context.Context) (context.Context, operation) {
-	op := r.operationOf(OpHeartbeat)
+	op := r.operationOf(work.OpHeartbeat)
 	op.Left, op.TTL = r.lease.ttl-r.lease.age(), r.lease.ttl
 	return r.m.begin(r.within(ctx), op)
 }
@@ -336,7 +337,7 @@ func (c valuesContext) Value(key any) any {
 
 // beginEnd begins the OpCommit with which the run ends.
 func (r *Run) beginEnd(ctx context.Context) (context.Context, operation) {
-	ctx, op := r.begin(ctx, OpCommit)
+	ctx, op := r.begin(ctx, work.OpCommit)
 	r.ending.Store(true)
 	return ctx, op
 }

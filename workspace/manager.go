@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Manager manages the workspaces in a store. It is safe for concurrent use.
@@ -180,7 +181,7 @@ func (m *Manager) earlierLocalRuns(than *Run) []<-chan struct{} {
 // endLocalRuns ends the runs of a user that are held here, and that the write of
 // a head has ended. Runs that are held elsewhere find out when they look at the
 // head, or at once if the store is a store.Watcher. h may be nil.
-func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending ledger.Ending) {
+func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending work.Ending) {
 	if h == nil {
 		return
 	}
@@ -297,7 +298,7 @@ func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.Can
 
 // operate calls fn with the ledger of a workspace, as an operation that writes
 // if it succeeds.
-func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
+func (m *Manager) operate(ctx context.Context, op work.Operation, fn func(context.Context, *ledger.Ledger) error) error {
 	return m.observe(ctx, string(op.Kind), op, func(ctx context.Context, l *ledger.Ledger, o *operation) error {
 		err := fn(ctx, l)
 		o.wrote = err == nil
@@ -308,7 +309,7 @@ func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Con
 // observe calls fn with the ledger of a workspace, as an operation, of which fn
 // notes what it has done. name is that of the operation in errors.
 func (m *Manager) observe(
-	ctx context.Context, name string, op Operation, fn func(context.Context, *ledger.Ledger, *operation) error,
+	ctx context.Context, name string, op work.Operation, fn func(context.Context, *ledger.Ledger, *operation) error,
 ) (err error) {
 	defer func() { err = wrapError(name, op.UserID, err) }()
 	if err := m.enter(); err != nil {

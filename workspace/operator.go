@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The methods in this file are for operators: people and programs that look
@@ -20,7 +21,7 @@ import (
 // id. If nothing is under way, a Manager with Options.Run begins the run at
 // once in the background.
 func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
-	return m.operate(ctx, Operation{Kind: OpRetry, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: work.OpRetry, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}
@@ -37,7 +38,7 @@ func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
 // again, it is a duplicate. Discard returns ErrNotFound if no such message has
 // the id. For a message that is being handled, see Cancel.
 func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
-	return m.operate(ctx, Operation{Kind: OpDiscard, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: work.OpDiscard, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
 // The context of the run ends with ErrRunCancelled: at once if this Manager
 // holds the run, and otherwise when its holder renews the lease.
 func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) error {
-	return m.operate(ctx, Operation{Kind: OpCancel, UserID: userID, RunID: runID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: work.OpCancel, UserID: userID, RunID: runID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(runID); err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) erro
 		if err != nil {
 			return err
 		}
-		m.endLocalRuns(userID, h, ledger.EndingCancelled)
+		m.endLocalRuns(userID, h, work.EndingCancelled)
 		m.takeVacantRun(l, h)
 		return nil
 	})
@@ -93,7 +94,7 @@ func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) erro
 // is refused. A damaged seal may be that of such a key: it is refused unless
 // Options.Keys open another value of the workspace.
 func (m *Manager) Delete(ctx context.Context, userID string) error {
-	return m.operate(ctx, Operation{Kind: OpDelete, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: work.OpDelete, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		ownRun := m.inRunOf(ctx, userID)
 		h, err := l.Delete(ctx)
 		if err != nil {
@@ -104,7 +105,7 @@ func (m *Manager) Delete(ctx context.Context, userID string) error {
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.opts.TTL)
 			defer cancel()
 		}
-		m.endLocalRuns(userID, h, ledger.EndingReset)
+		m.endLocalRuns(userID, h, work.EndingReset)
 		return m.data(userID).Clear(ctx)
 	})
 }
@@ -158,7 +159,7 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (n int, e
 // AcceptRollback writes the workspace, so that Managers that have seen the lost
 // state accept it too.
 func (m *Manager) AcceptRollback(ctx context.Context, userID string) error {
-	return m.operate(ctx, Operation{Kind: opAccept, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: opAccept, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		_, err := l.Accept(ctx)
 		return err
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // recoverRuns takes over the runs whose holders have died, until the Manager
@@ -275,7 +276,7 @@ func (m *Manager) takeOverWith(
 	began := time.Now()
 	c := m.contender(next)
 	c.Observed = observed
-	ctx, op := m.begin(ctx, Operation{Kind: OpTakeover, UserID: l.User(), Root: true})
+	ctx, op := m.begin(ctx, work.Operation{Kind: work.OpTakeover, UserID: l.User(), Root: true})
 	op.vacant = observed.Vacant()
 	taking, cancel := m.withinStoreTimeout(ctx)
 	h, taken, err := l.TakeOver(taking, c)
@@ -304,7 +305,7 @@ func (m *Manager) takeOverWith(
 // contender returns this Manager as one that takes a run over with a lease.
 func (m *Manager) contender(next ledger.Lease) ledger.Contender {
 	return ledger.Contender{
-		How: ledger.Takeover(m.opts.Takeover), MaxAttempts: m.opts.Attempts, Lease: next,
+		How: m.opts.Takeover, MaxAttempts: m.opts.Attempts, Lease: next,
 	}
 }
 

@@ -92,7 +92,7 @@ func (m *Manager) submitTx(ctx context.Context, tx *sql.Tx, userID string, msg M
 		return Outcome{}, err
 	}
 	_, status, fate, err := l.Submit(ctx, b.submission(b.lease.Vacant()))
-	out := Outcome{Status: Status(status)}
+	out := Outcome{Status: status}
 	switch {
 	case errors.Is(err, store.ErrInvalid):
 		err = fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // commitHead replaces the head by the result of apply, exactly once. It is the
@@ -185,7 +186,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 	t.reader = contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
 	err = apply(t)
 	if err == nil && t.makes && h.Closed && t.Deleted.IsZero() {
-		err = ErrUserDeleted
+		err = work.ErrUserDeleted
 	}
 	if err != nil {
 		if remembered { // the present head may allow it
@@ -224,7 +225,7 @@ func (c *commit) read(ctx context.Context) (*Head, store.Condition, error) {
 		return c.readHead(ctx)
 	}
 	h, cond, err := c.fetchHead(ctx)
-	if c.replace && errors.Is(err, ErrCorrupt) {
+	if c.replace && errors.Is(err, work.ErrCorrupt) {
 		if c.substitute == nil { // else the blobs may be those of an attempt
 			if c.substitute, err = c.newSubstitute(ctx, err); err != nil {
 				return nil, cond, err
@@ -385,7 +386,7 @@ func (c *commit) prepareOther(ctx context.Context) (t *transition, again bool, e
 		case !c.touches || !errors.Is(err, errNoChange):
 			return err
 		case t.Closed:
-			return ErrUserDeleted
+			return work.ErrUserDeleted
 		}
 		return nil
 	})
