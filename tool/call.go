@@ -9,10 +9,11 @@ import (
 
 // Call runs the tool. It checks the arguments, adds the injected fields, all
 // from one version of the state, calls the function, and writes the outputs as
-// one version. It returns the whole result as JSON. A function that returns
-// nothing, which is a nil interface, a struct without members or, for [Raw], "",
-// has the text "NAME successfully executed". Missing arguments, "" and null,
-// count as {}.
+// one version. It returns the whole result as JSON. A function without a result,
+// whose type is a struct without members or, for [Raw], which returns "", has the
+// text "NAME successfully executed"; nil is null, which a model reads as a value
+// that was not found, and a nil list or map is empty. Missing arguments, "" and
+// null, count as {}.
 //
 // In the result and in the texts of errors, [SECRET] stands for the value of
 // each Secret field that st may read, unless the tool was made with [Reveal].

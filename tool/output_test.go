@@ -185,9 +185,10 @@ func TestEveryErrorHasAKind(t *testing.T) {
 	require.ErrorIs(t, err, tool.ErrInvalidTool)
 }
 
-// A model that reads null asks again, or reports that nothing was found. A nil
-// pointer is a value that is not there, and stays null.
-func TestAToolThatReturnsNothingSaysThatItWasDone(t *testing.T) {
+// A model that reads null asks again, or reports that nothing was found. That is
+// wrong of a function that has no result, and right of one that returns none: a
+// nil interface or pointer is a value that is not there.
+func TestAToolWithoutAResultSaysThatItWasDone(t *testing.T) {
 	type none struct{}
 	whole := &state.Field[any]{Name: "whole"}
 	st := state.New(state.MustSchema(whole))
@@ -199,10 +200,13 @@ func TestAToolThatReturnsNothingSaysThatItWasDone(t *testing.T) {
 		want state.JSON
 	}{
 		"a raw tool":               {tool.Must(tool.Raw("note", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return "", nil }, to)), done},
-		"a nil interface":          {tool.Must(tool.New("note", "", func(context.Context, none) (any, error) { return nil, nil }, to)), done},
-		"a stateful tool":          {tool.Must(tool.NewStateful("note", "", func(context.Context, *state.State, none) (any, error) { return nil, nil }, to)), done},
+		"a stateful tool":          {tool.Must(tool.NewStateful("note", "", func(context.Context, *state.State, none) (none, error) { return none{}, nil })), done},
 		"a struct without members": {tool.Must(tool.New("note", "", func(context.Context, none) (none, error) { return none{}, nil })), done},
 		"null":                     {tool.Must(tool.Raw("note", "", `{}`, func(context.Context, state.JSON) (state.JSON, error) { return "null", nil }, to)), `null`},
+		"a nil interface":          {tool.Must(tool.New("note", "", func(context.Context, none) (any, error) { return nil, nil }, to)), `null`},
+		"a nil pointer in an any":  {tool.Must(tool.NewStateful("note", "", func(context.Context, *state.State, none) (any, error) { return (*string)(nil), nil }, to)), `null`},
+		"a nil map":                {tool.Must(tool.New("note", "", func(context.Context, none) (map[string]int, error) { return nil, nil })), `{}`},
+		"an any without members":   {tool.Must(tool.New("note", "", func(context.Context, none) (any, error) { return none{}, nil })), `{}`},
 		"a nil pointer":            {tool.Must(tool.New("note", "", func(context.Context, none) (*string, error) { return nil, nil })), `null`},
 		"an empty text":            {tool.Must(tool.New("note", "", func(context.Context, none) (string, error) { return "", nil })), `""`},
 		"an empty list":            {tool.Must(tool.New("note", "", func(context.Context, none) ([]string, error) { return nil, nil })), `[]`},

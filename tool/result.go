@@ -17,7 +17,7 @@ type result struct {
 	// value is the Go value that text encodes. It is invalid for raw functions.
 	// The JSON of a nil list is that of an empty one.
 	value reflect.Value
-	empty bool // the function has nothing to say but that it has returned
+	empty bool // the function has no result: it says only that it has returned
 }
 
 // encodeResult returns the result of a Go function.
@@ -26,17 +26,16 @@ func encodeResult(tool string, plan *value.Plan, v reflect.Value) (result, error
 	if err == nil {
 		var data []byte
 		if data, err = plan.AppendJSON(make([]byte, 0, size), v); err == nil {
-			return result{state.JSON(data), v, saysNothing(v)}, nil
+			return result{state.JSON(data), v, hasNoMembers(v.Type())}, nil
 		}
 	}
 	return result{}, &OutputError{Tool: tool, Err: badResult("the result cannot be encoded: " + publicReason(err))}
 }
 
-// saysNothing reports whether v is what a function returns that has no result: a
-// nil interface, or a struct without members. A nil pointer says that there is
-// no such value.
-func saysNothing(v reflect.Value) bool {
-	return v.Kind() == reflect.Interface && v.IsNil() || v.Kind() == reflect.Struct && v.NumField() == 0 && !hasOwnJSON(v.Type())
+// hasNoMembers reports whether a type is that of a function without a result. A
+// nil interface or pointer says that there is no such value.
+func hasNoMembers(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.NumField() == 0 && !hasOwnJSON(t)
 }
 
 // compactResult checks the result of a raw function.
