@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
-	"github.com/agentstate/state/workspace/work"
 )
 
 // core is what the parts of a Manager need of it. They do not know the Manager.
@@ -46,24 +45,10 @@ func isReadOnly(db store.Store) bool {
 	}
 }
 
-// finalErrors are the errors of operations that would fail again: because of
-// their arguments, of what is stored, or of what others have done.
-var finalErrors = []error{
-	ErrExists, ErrUserDeleted, ErrInvalid, ErrInvalidKey, ErrSchema, ErrCorrupt, ErrNewerFormat, ErrRolledBack, ErrFenced, ErrBusy, ErrQueueFull, ErrClosed, ErrHolder,
-	work.ErrNotFound, ledger.ErrAttempts, ledger.ErrLeaseRenewed, ledger.ErrContentChanged,
-	store.ErrInvalid, store.ErrTooLarge, store.ErrClosed, store.ErrReadOnly, store.ErrRefused,
-	// The ledger returns it only if it can no longer find out.
-	store.ErrUnknownOutcome,
-}
-
 // mayPass reports whether an operation that has failed with err may succeed
-// later, for example because the store was away.
-func mayPass(err error) bool {
-	if errors.As(err, new(*answerError)) {
-		return false
-	}
-	return !slices.ContainsFunc(finalErrors, func(final error) bool { return errors.Is(err, final) })
-}
+// later, for example because the store was away. The ledger returns
+// store.ErrUnknownOutcome only if it can no longer find out.
+func mayPass(err error) bool { return !fault.IsFinal(err) && !errors.Is(err, store.ErrUnknownOutcome) }
 
 // mayPassInRun is mayPass for what a run depends on. A run that is under way
 // waits as long as it has its lease: somebody may give a permission back.

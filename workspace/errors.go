@@ -106,12 +106,6 @@ func ErrorClass(err error) string {
 	}
 }
 
-// answerError is the error of an answer that cannot be given.
-type answerError struct{ err error }
-
-func (e *answerError) Error() string { return "answer: " + e.err.Error() }
-func (e *answerError) Unwrap() error { return e.err }
-
 // panicError is the error of code of the user that has panicked, or has not
 // returned. The stack is for the log alone.
 type panicError struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/work"
 )
@@ -13,7 +14,7 @@ import (
 // The methods in this file change a workspace without holding its run.
 
 // ErrContentChanged is returned for effects that fit an earlier content.
-var ErrContentChanged = errors.New("workspace: content has changed")
+var ErrContentChanged = fault.Final("workspace: content has changed")
 
 // Update adds a record of a kind, without a run. The change fits the content of a
 // head, and is not made in another epoch. What it does to the user part, which may
