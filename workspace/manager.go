@@ -34,7 +34,7 @@ type Manager struct {
 	slots         *slots
 	tidying       *tidying
 	holder        *holder
-	lateWindows   sync.Map // by user: windows that could not be stored because a run had begun
+	lateWindows   sync.Map // by user: movedWindows that could not be stored because a run had begun
 	movingWindows sync.Map // the users whose windows are being moved
 	feeds         *feeds
 	cacheSalt     string            // of the keys of providers' caches
@@ -183,6 +183,9 @@ func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending work.Ending) 
 	if h == nil {
 		return
 	}
+	if ending == work.EndingReset {
+		m.lateWindows.Delete(user)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for r := range m.localRuns {
@@ -267,13 +270,19 @@ func (m *Manager) enter() error {
 func (m *Manager) leave() { m.goroutines.Done() }
 
 // runInBackground calls fn in a goroutine that Close waits for. It reports false
-// if the Manager is closed.
+// if the Manager is closed. A panic ends fn and not the process: what code of the
+// user has to say is an error before it comes here, as that of startCode.
 func (m *Manager) runInBackground(fn func()) bool {
 	if err := m.enter(); err != nil {
 		return false
 	}
 	go func() {
 		defer m.leave()
+		defer func() {
+			if p := recover(); p != nil {
+				m.logBroken(m.ctx, "background work", "", panicOf("background work", p))
+			}
+		}()
 		fn()
 	}()
 	return true

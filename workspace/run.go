@@ -23,6 +23,7 @@ type Run struct {
 	runID   string
 	attempt int
 	base    uint64 // the version at which the run began
+	epoch   uint64 // of the workspace: see ledger.Head
 	began   time.Time
 	message Message
 	refused error // why the content has no room for the message; the run fails with it
