@@ -134,16 +134,6 @@ func usable(err error) error {
 	return err
 }
 
-// closedBy returns ErrClosed if ctx, which is one of the Manager, has ended.
-func closedBy(ctx context.Context) error {
-	switch cause := context.Cause(ctx); {
-	case cause == nil, errors.Is(cause, ErrClosed):
-		return cause
-	default: // the context of Open has ended
-		return fmt.Errorf("%w: %w", ErrClosed, cause)
-	}
-}
-
 // errNotReturned is the error of an operation in which a function of the user
 // panicked or ended the goroutine.
 var errNotReturned = &panicError{text: "workspace: the function has not returned"}

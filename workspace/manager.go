@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
@@ -31,6 +32,7 @@ type Manager struct {
 	activeRuns    int                       // runs that are held
 	idle          chan struct{}             // closed when there are none; nil if nothing waits for it
 	watched       map[string]chan struct{}  // by user; wakes the goroutine that watches the run
+	cutOff        atomic.Int64              // runs that Close has ended
 	slots         *slots
 	tidying       *tidying
 	holder        *holder
@@ -289,7 +291,7 @@ func (m *Manager) runInBackground(fn func()) bool {
 }
 
 // checkAccepting returns ErrClosed if the Manager begins no more runs.
-func (m *Manager) checkAccepting() error { return closedBy(m.accepting) }
+func (m *Manager) checkAccepting() error { return context.Cause(m.accepting) }
 
 // withManager returns a context that ends with ctx, and when the Manager begins
 // no more runs.
@@ -300,7 +302,7 @@ func (m *Manager) withManager(ctx context.Context) (context.Context, context.Can
 // untilClosed returns a context that ends with ctx, and when the Manager is
 // closed.
 func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	return endWith(ctx, m.ctx, func() error { return closedBy(m.ctx) })
+	return endWith(ctx, m.ctx, func() error { return context.Cause(m.ctx) })
 }
 
 // operate calls fn with the ledger of a workspace, as an operation that writes
