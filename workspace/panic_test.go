@@ -77,7 +77,7 @@ func TestStoreThatPanicsInTheBackground(t *testing.T) {
 				_, err := m.Submit(t.Context(), "bob", text("waits")) // whose lease is renewed, and watched
 				require.NoError(t, err)
 				go func() {
-					for range m.Watch(t.Context(), "ann") { // until the Manager is closed
+					for range m.Watch(t.Context(), "ann").AsHost() { // until the Manager is closed
 					}
 				}()
 				synctest.Wait()
