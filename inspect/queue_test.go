@@ -66,7 +66,7 @@ func TestQueueShowsRunWithoutHolder(t *testing.T) {
 	require.NoError(t, err)
 	_, err = m.Submit(t.Context(), "left", workspace.Message{ID: "m", Content: state.UserText("Hello?")})
 	require.NoError(t, err)
-	require.NoError(t, m.Close())
+	require.ErrorIs(t, m.Close(), workspace.ErrBusy)
 	h := f.handler(t, nil)
 	var data queueJSON
 	jsonOf(t, h, "/workspace?user=left", &data)

@@ -1,34 +1,37 @@
 package store
 
 import (
-	"errors"
 	"strconv"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
+// The sentinels. The error of a store wraps the one that it matches, which says
+// whether package workspace tries the call again.
 var (
 	// ErrNotFound reports a key that does not exist.
-	ErrNotFound = errors.New("store: not found")
+	ErrNotFound = fault.Passing("store: not found")
 	// ErrConflict reports a write whose condition did not hold. The write was
 	// not made.
-	ErrConflict = errors.New("store: conflict")
+	ErrConflict = fault.Passing("store: conflict")
 	// ErrUnknownOutcome reports a write that may have been made.
-	ErrUnknownOutcome = errors.New("store: unknown outcome")
+	ErrUnknownOutcome = fault.Passing("store: unknown outcome")
 	// ErrInvalid reports an invalid argument. An error that matches
 	// ErrInvalidKey also matches ErrInvalid.
-	ErrInvalid = errors.New("store: invalid argument")
+	ErrInvalid = fault.Final("store: invalid argument")
 	// ErrInvalidKey reports a key that is not valid.
 	ErrInvalidKey error = invalidKey{}
 	// ErrTooLarge reports a write that is too large for the store.
-	ErrTooLarge = errors.New("store: too large")
+	ErrTooLarge = fault.Final("store: too large")
 	// ErrRefused reports a call that the database refuses until somebody changes
 	// the database or the program: because of a wrong password, a missing
 	// permission, table or database, or a file that must not be written. The
 	// call has changed nothing, and calling again is of no use.
-	ErrRefused = errors.New("store: refused")
+	ErrRefused = fault.Final("store: refused")
 	// ErrClosed reports the use of a closed store.
-	ErrClosed = errors.New("store: closed")
+	ErrClosed = fault.Final("store: closed")
 	// ErrReadOnly reports a write to a store of [ReadOnly].
-	ErrReadOnly = errors.New("store: read-only")
+	ErrReadOnly = fault.Final("store: read-only")
 )
 
 // invalidKey is the type of ErrInvalidKey.

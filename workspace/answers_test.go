@@ -241,7 +241,7 @@ func TestAnswersAreKnownAfterATakeover(t *testing.T) {
 					require.NoError(t, run.Commit(t.Context()))
 				}
 				kill()
-				require.NoError(t, m.Close())
+				closeEarly(t, m)
 
 				var got []state.ToolResultMessage
 				second := open(t, db, workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
 	"slices"
@@ -33,8 +34,7 @@ func startCode(what string, redact func(string) string, code func() error) *user
 		returned := false
 		defer func() {
 			if p := recover(); p != nil {
-				text := fmt.Sprintf("workspace: %s panicked: %s", what, redact(fmt.Sprint(p)))
-				c.err = &panicError{text: text, stack: redact(string(debug.Stack()))}
+				c.err = newPanicError(what, redact(fmt.Sprint(p)), redact)
 			} else if !returned {
 				c.err = &panicError{text: fmt.Sprintf("workspace: %s ended its goroutine", what)}
 			}
@@ -47,6 +47,21 @@ func startCode(what string, redact func(string) string, code func() error) *user
 		returned = true
 	}()
 	return c
+}
+
+// newPanicError returns the error of code that has panicked with a value. It is
+// called where the panic is recovered.
+func newPanicError(what, value string, redact func(string) string) *panicError {
+	return &panicError{text: fmt.Sprintf("workspace: %s panicked: %s", what, value), stack: redact(string(debug.Stack()))}
+}
+
+// panicOf is newPanicError where the secrets that the value may have are not known.
+func panicOf(what string, p any) *panicError {
+	text := masked
+	if err, ok := p.(runtime.Error); ok {
+		text = err.Error()
+	}
+	return newPanicError(what, text, func(stack string) string { return stack })
 }
 
 // waitInGrace waits until the code has ended, but not longer than for the grace

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
-	"github.com/agentstate/state/workspace/work"
 )
 
 // core is what the parts of a Manager need of it. They do not know the Manager.
@@ -46,24 +45,10 @@ func isReadOnly(db store.Store) bool {
 	}
 }
 
-// finalErrors are the errors of operations that would fail again: because of
-// their arguments, of what is stored, or of what others have done.
-var finalErrors = []error{
-	ErrExists, ErrUserDeleted, ErrInvalid, ErrInvalidKey, ErrSchema, ErrCorrupt, ErrNewerFormat, ErrRolledBack, ErrFenced, ErrBusy, ErrQueueFull, ErrClosed, ErrHolder,
-	work.ErrNotFound, ledger.ErrAttempts, ledger.ErrLeaseRenewed, ledger.ErrContentChanged,
-	store.ErrInvalid, store.ErrTooLarge, store.ErrClosed, store.ErrReadOnly, store.ErrRefused,
-	// The ledger returns it only if it can no longer find out.
-	store.ErrUnknownOutcome,
-}
-
 // mayPass reports whether an operation that has failed with err may succeed
-// later, for example because the store was away.
-func mayPass(err error) bool {
-	if errors.As(err, new(*answerError)) {
-		return false
-	}
-	return !slices.ContainsFunc(finalErrors, func(final error) bool { return errors.Is(err, final) })
-}
+// later, for example because the store was away. The ledger returns
+// store.ErrUnknownOutcome only if it can no longer find out.
+func mayPass(err error) bool { return !fault.IsFinal(err) && !errors.Is(err, store.ErrUnknownOutcome) }
 
 // mayPassInRun is mayPass for what a run depends on. A run that is under way
 // waits as long as it has its lease: somebody may give a permission back.
@@ -124,7 +109,8 @@ const maxRetryDelay = time.Hour
 
 // boundedStore is a store whose calls end after a time, also if their contexts
 // do not, so that nobody waits without end for a store that does not answer. It
-// does not limit the calls that end soon anyway.
+// does not limit the calls that end soon anyway. A panic of the store is its
+// error.
 type boundedStore struct {
 	store.Store
 	limit time.Duration
@@ -140,15 +126,31 @@ func (s boundedStore) bound(ctx context.Context) (context.Context, context.Cance
 	return context.WithTimeout(ctx, s.limit)
 }
 
-func (s boundedStore) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
+// storePanic returns the error of a call of the store that has panicked with a
+// value.
+func storePanic(op string, p any) error {
+	return &store.Error{Store: "bounded", Op: op, Err: panicOf("the store", p)}
+}
+
+func (s boundedStore) Get(ctx context.Context, keys ...string) (_ []store.Entry, err error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = storePanic("get", p)
+		}
+	}()
 	return s.Store.Get(ctx, keys...)
 }
 
-func (s boundedStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+func (s boundedStore) Batch(ctx context.Context, writes []store.Write) (_ []store.Revision, err error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
+	defer func() {
+		if p := recover(); p != nil { // the writes may have been made
+			err = fmt.Errorf("%w: %w", store.ErrUnknownOutcome, storePanic("batch", p))
+		}
+	}()
 	return s.Store.Batch(ctx, writes)
 }
 
@@ -160,7 +162,7 @@ func (s boundedStore) List(ctx context.Context, prefix, after string, values boo
 		defer cancel(nil)
 		slow := time.AfterFunc(s.limit, func() { cancel(context.DeadlineExceeded) })
 		defer slow.Stop()
-		for e, err := range s.Store.List(ctx, prefix, after, values) {
+		for e, err := range guarded("list", s.Store.List(ctx, prefix, after, values)) {
 			slow.Stop()
 			if err != nil && context.Cause(ctx) == context.DeadlineExceeded && !errors.Is(err, context.DeadlineExceeded) {
 				err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
@@ -185,7 +187,31 @@ func (s boundedStore) Watch(ctx context.Context, prefix string) iter.Seq2[store.
 	if !ok {
 		return func(yield func(store.Event, error) bool) { yield(store.Event{}, errUnsupported("watch")) }
 	}
-	return w.Watch(ctx, prefix)
+	return guarded("watch", w.Watch(ctx, prefix))
+}
+
+// guarded yields what the store yields, and its panic as an error. It does not
+// recover those of the loop.
+func guarded[T any](op string, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		inLoop, more := false, true
+		defer func() {
+			if inLoop {
+				return
+			}
+			if p := recover(); p != nil && more {
+				var none T
+				yield(none, storePanic(op, p))
+			}
+		}()
+		for v, err := range seq {
+			inLoop = true
+			more = yield(v, err)
+			if inLoop = false; !more {
+				return
+			}
+		}
+	}
 }
 
 func (s boundedStore) Transact(ctx context.Context, writes []store.Write, fn func(*sql.Tx) error) ([]store.Revision, error) {

@@ -73,7 +73,7 @@ func TestRunThatWaitsForASlotIsTakenElsewhere(t *testing.T) {
 		out, err = m.Await(t.Context(), "bob", "1")
 		require.NoError(t, err)
 		require.Equal(t, "reply to 1", out.Reply)
-		require.NoError(t, full.Close())
+		closeEarly(t, full)
 		require.NoError(t, m.Close())
 	})
 }
@@ -136,7 +136,7 @@ func TestSlotsAreFreedWithTheirRuns(t *testing.T) {
 				}
 				synctest.Wait()
 				require.EqualValues(t, 2, slots.Load(), "both are free")
-				require.NoError(t, m.Close())
+				closeEarly(t, m)
 			})
 		})
 	}

@@ -390,6 +390,6 @@ func TestDoInvalid(t *testing.T) {
 	_, err := m.Submit(t.Context(), "ann", text("2"))
 	require.NoError(t, err)
 	require.ErrorIs(t, m.Do(t.Context(), "ann", visit), workspace.ErrQueueFull)
-	require.NoError(t, m.Close())
+	closeEarly(t, m)
 	require.ErrorIs(t, m.Do(t.Context(), "ann", visit), workspace.ErrClosed)
 }

@@ -106,12 +106,6 @@ func ErrorClass(err error) string {
 	}
 }
 
-// answerError is the error of an answer that cannot be given.
-type answerError struct{ err error }
-
-func (e *answerError) Error() string { return "answer: " + e.err.Error() }
-func (e *answerError) Unwrap() error { return e.err }
-
 // panicError is the error of code of the user that has panicked, or has not
 // returned. The stack is for the log alone.
 type panicError struct {
@@ -132,16 +126,6 @@ func usable(err error) error {
 		_ = errors.Is(err, ErrClosed)
 	}
 	return err
-}
-
-// closedBy returns ErrClosed if ctx, which is one of the Manager, has ended.
-func closedBy(ctx context.Context) error {
-	switch cause := context.Cause(ctx); {
-	case cause == nil, errors.Is(cause, ErrClosed):
-		return cause
-	default: // the context of Open has ended
-		return fmt.Errorf("%w: %w", ErrClosed, cause)
-	}
 }
 
 // errNotReturned is the error of an operation in which a function of the user

@@ -84,7 +84,7 @@ func ExampleTracer() {
 	// commit of 1 in the old process
 	// abandoned: run of 1 in the old process
 	//   after: handle of 1 in the old process
-	// <nil>
+	// workspace: close: workspace: a run is under way: runs that were cut off, and are left to other Managers: 1
 	// commit of 1 in the new process
 	// finished: run of 1 in the new process
 	//   after: handle of 1 in the old process

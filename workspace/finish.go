@@ -223,7 +223,13 @@ func (r *Run) endLost() {
 	r.mu.Lock()
 	stored := r.isEndStored
 	r.mu.Unlock()
-	if !stored && r.op.markEnded() {
+	if stored {
+		return
+	}
+	if r.m.ctx.Err() != nil && errors.Is(r.lease.lost(), ErrClosed) {
+		r.m.cutOff.Add(1)
+	}
+	if r.op.markEnded() {
 		r.tellEnded(r.lostEnding())
 	}
 }

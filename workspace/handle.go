@@ -32,7 +32,7 @@ import (
 // changes; no attempt is counted. To handle a message although its sender may
 // go away, call Submit and Await. What Options.Run has left when it returns nil
 // is stored even if ctx has ended, and the messages in the queue are handled
-// under the context of Open.
+// in the background.
 //
 // If the run loses its lease, the message is not lost either: another holder
 // continues the run, unless another message or a reset has ended it. If the
@@ -73,7 +73,7 @@ func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outco
 // Submit is Handle without waiting until the message is handled. When Submit
 // returns, the message is stored; it is handled in the background. The status
 // of the outcome is StatusStarted, StatusQueued, StatusDuplicate or
-// StatusRejected. The run ends with the context of Open, not with ctx.
+// StatusRejected. The run does not end with ctx.
 func (m *Manager) Submit(ctx context.Context, userID string, msg Message) (Outcome, error) {
 	return m.accept(ctx, "submit", userID, msg, m.submit)
 }
@@ -303,7 +303,7 @@ func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Docum
 			_, _ = c.decide(earlier) // as its run will
 		}
 		if _, err := c.decide(*msg); err != nil {
-			return &answerError{err}
+			return fault.AsFinal(fmt.Errorf("answer: %w", err))
 		}
 		return nil
 	}

@@ -79,7 +79,7 @@ func TestHeartbeats(t *testing.T) {
 		time.Sleep(3 * ttl)
 		require.NoError(t, run.Context().Err())
 		require.InDelta(t, 10, records.Load(), 1)
-		require.NoError(t, m.Close())
+		closeEarly(t, m)
 		require.Empty(t, holderRecords(t, db))
 	})
 }

@@ -44,7 +44,7 @@ func TestQueueIsLimitedByNumberAndBytes(t *testing.T) {
 		runs.Next(t)
 		_, err = m.Submit(t.Context(), "ann", long("4"))
 		require.NoError(t, err, "there is room again")
-		require.NoError(t, m.Close())
+		closeEarly(t, m)
 	}
 }
 

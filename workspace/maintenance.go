@@ -21,20 +21,22 @@ import (
 // does not see the change unless it is begun anew. ErrInvalid is returned for a
 // change of anything else.
 func (m *Manager) Update(ctx context.Context, userID string, fn func(w *Workspace) error) error {
-	return m.updateFrom(ctx, userID, nil, fn)
+	return m.updateFrom(ctx, userID, func(h *ledger.Head) error { return checkUnused(h, nil) }, fn)
 }
 
 // UpdateAt is Update for a caller that has seen a version of the content, for
 // example in a form. If the content has another version, UpdateAt returns
 // store.ErrConflict, and nothing is stored.
 func (m *Manager) UpdateAt(ctx context.Context, userID string, version uint64, fn func(w *Workspace) error) error {
-	return m.updateFrom(ctx, userID, &version, fn)
+	return m.updateFrom(ctx, userID, func(h *ledger.Head) error { return checkUnused(h, &version) }, fn)
 }
 
-// updateFrom updates any version if version is nil.
-func (m *Manager) updateFrom(ctx context.Context, userID string, version *uint64, fn func(w *Workspace) error) error {
+// updateFrom is Update for a head that check accepts.
+func (m *Manager) updateFrom(
+	ctx context.Context, userID string, check func(*ledger.Head) error, fn func(w *Workspace) error,
+) error {
 	return m.changeContent(ctx, userID, "update", func(ctx context.Context, l *ledger.Ledger, op *operation) error {
-		return m.tryUpdate(ctx, l, version, fn, op)
+		return m.tryUpdate(ctx, l, check, fn, op)
 	})
 }
 
@@ -68,7 +70,7 @@ func checkUnused(h *ledger.Head, version *uint64) error {
 
 // tryUpdate is Update once.
 func (m *Manager) tryUpdate(
-	ctx context.Context, l *ledger.Ledger, version *uint64, fn func(w *Workspace) error, op *operation,
+	ctx context.Context, l *ledger.Ledger, check func(*ledger.Head) error, fn func(w *Workspace) error, op *operation,
 ) error {
 	if fn == nil {
 		return fmt.Errorf("%w: no function", ErrInvalid)
@@ -77,7 +79,7 @@ func (m *Manager) tryUpdate(
 	if err != nil {
 		return err
 	}
-	if err := checkUnused(h, version); err != nil {
+	if err := check(h); err != nil {
 		return err
 	}
 	sharedLedger, part, err := m.readPart(ctx, l.User())
@@ -107,7 +109,7 @@ func (m *Manager) tryUpdate(
 	}
 	d.Title = m.titleOf(ctx, c, d.state)
 	c.endWrites(ErrRunEnded)
-	h, err = l.Update(ctx, ledger.KindUpdate, c.position, d.Change, change)
+	h, err = l.Update(ctx, ledger.KindUpdate, h, d.Change, change)
 	if err = sharedError(err); errors.Is(err, internal.ErrSharedStale) {
 		return ledger.ErrContentChanged
 	}

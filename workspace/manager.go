@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
@@ -31,10 +32,11 @@ type Manager struct {
 	activeRuns    int                       // runs that are held
 	idle          chan struct{}             // closed when there are none; nil if nothing waits for it
 	watched       map[string]chan struct{}  // by user; wakes the goroutine that watches the run
+	cutOff        atomic.Int64              // runs that Close has ended
 	slots         *slots
 	tidying       *tidying
 	holder        *holder
-	lateWindows   sync.Map // by user: windows that could not be stored because a run had begun
+	lateWindows   sync.Map // by user: movedWindows that could not be stored because a run had begun
 	movingWindows sync.Map // the users whose windows are being moved
 	feeds         *feeds
 	cacheSalt     string            // of the keys of providers' caches
@@ -183,6 +185,9 @@ func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending work.Ending) 
 	if h == nil {
 		return
 	}
+	if ending == work.EndingReset {
+		m.lateWindows.Delete(user)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for r := range m.localRuns {
@@ -267,20 +272,26 @@ func (m *Manager) enter() error {
 func (m *Manager) leave() { m.goroutines.Done() }
 
 // runInBackground calls fn in a goroutine that Close waits for. It reports false
-// if the Manager is closed.
+// if the Manager is closed. A panic ends fn and not the process: what code of the
+// user has to say is an error before it comes here, as that of startCode.
 func (m *Manager) runInBackground(fn func()) bool {
 	if err := m.enter(); err != nil {
 		return false
 	}
 	go func() {
 		defer m.leave()
+		defer func() {
+			if p := recover(); p != nil {
+				m.logBroken(m.ctx, "background work", "", panicOf("background work", p))
+			}
+		}()
 		fn()
 	}()
 	return true
 }
 
 // checkAccepting returns ErrClosed if the Manager begins no more runs.
-func (m *Manager) checkAccepting() error { return closedBy(m.accepting) }
+func (m *Manager) checkAccepting() error { return context.Cause(m.accepting) }
 
 // withManager returns a context that ends with ctx, and when the Manager begins
 // no more runs.
@@ -291,7 +302,7 @@ func (m *Manager) withManager(ctx context.Context) (context.Context, context.Can
 // untilClosed returns a context that ends with ctx, and when the Manager is
 // closed.
 func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	return endWith(ctx, m.ctx, func() error { return closedBy(m.ctx) })
+	return endWith(ctx, m.ctx, func() error { return context.Cause(m.ctx) })
 }
 
 // operate calls fn with the ledger of a workspace, as an operation that writes

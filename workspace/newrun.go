@@ -16,7 +16,7 @@ import (
 // it releases the run.
 func (m *Manager) newRun(ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time) (*Run, error) {
 	r := &Run{
-		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, began: h.Run.Began,
+		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, epoch: h.Epoch, began: h.Run.Began,
 		ticket: h.Run.Message.Ticket, answers: h.Run.Answers, isAnswered: h.Run.Ended,
 		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}), mu: newWaitLock(),
 	}

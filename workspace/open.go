@@ -13,8 +13,8 @@ import (
 
 // Open returns a Manager of the workspaces in a store. It writes nothing, except
 // that with Options.Name it makes the runs of an earlier process free. The
-// Manager does not close the store. The end of ctx has the
-// effect of Close, but nothing waits.
+// Manager does not close the store. Open ends with ctx, but the Manager does not:
+// background work and runs have the values of ctx, and end with Close.
 //
 // On a store of [store.ReadOnly] the Manager shows workspaces, also while other
 // processes use them. It writes nothing and holds no runs: all that would write
@@ -48,7 +48,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	m.readOnly = isReadOnly(db)
 	m.storeTimeout, m.live = m.opts.StoreTimeout, m.opts.Live
 	m.db = boundedStore{db, max(m.opts.StoreTimeout, m.opts.TTL)}
-	m.ctx, m.cancel = context.WithCancelCause(ctx)
+	m.ctx, m.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
 	m.holder = newHolder(&m.core, m.opts.Name)
 	if err := m.holder.claim(ctx); err != nil {
@@ -64,7 +64,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 // Shutdown closes the Manager when its runs have ended. Messages are refused
 // with ErrClosed from now on, and messages that wait in queues are left to other
 // Managers, which handle them at once, or within their TTL. If ctx
-// ends before the runs do, Shutdown returns its error after Close.
+// ends before the runs do, Shutdown returns its error and that of Close.
 //
 // Shutdown returns ErrBusy, and does nothing, if ctx is that of a run of the
 // Manager: the run would wait for itself.
@@ -82,7 +82,7 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 // other Managers continue them at once, without counting an attempt. Messages in
 // queues are left to other Managers as well. For a graceful end, use Shutdown.
 //
-// If functions have not returned after Options.TTL, Close returns ErrBusy, and
+// If Close has cut runs off, it returns ErrBusy, with their number. If functions have not returned after Options.TTL, Close returns ErrBusy, and
 // their runs are left to other Managers, with the attempt counted. So Close must not be
 // called by such a function: it would wait for itself.
 func (m *Manager) Close() error {
@@ -99,7 +99,11 @@ func (m *Manager) Close() error {
 	defer timeout.Stop()
 	select {
 	case <-returned:
-		if !m.isCodeLeft() {
+		switch n := m.cutOff.Load(); {
+		case m.isCodeLeft():
+		case n > 0:
+			return fmt.Errorf("workspace: close: %w: runs that were cut off, and are left to other Managers: %d", ErrBusy, n)
+		default:
 			return nil
 		}
 	case <-timeout.C:

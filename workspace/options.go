@@ -131,7 +131,9 @@ type Options struct {
 	// that are due are made after a run has ended and its sender has the reply,
 	// and take no turn: a message that comes meanwhile is handled with what was
 	// shown before. A run waits for one only if a request would have more than
-	// Target+Keep tokens.
+	// Target+Keep tokens. After 5 minutes the context of such a summary ends, and a
+	// TTL later it is left behind, as a Run is. One that is made while the
+	// workspace is reset or deleted is dropped.
 	Window *transcript.Window
 
 	// RecordBytes is the number of bytes of records that compaction keeps for

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,14 +19,13 @@ import (
 // A run that ends because a context does, and not because its handling has
 // ended, is continued at once. No attempt is counted, and it is not complete.
 func TestReleasedRun(t *testing.T) {
-	for name, end := range map[string]func(m *workspace.Manager, endHandle, endOpen func()){
-		"the context of Handle ends": func(_ *workspace.Manager, endHandle, _ func()) { endHandle() },
-		"the context of Open ends":   func(_ *workspace.Manager, _, endOpen func()) { endOpen() },
-		"Close":                      func(m *workspace.Manager, _, _ func()) { _ = m.Close() },
-		"Shutdown, which is too short": func(m *workspace.Manager, _, _ func()) {
+	for name, end := range map[string]func(m *workspace.Manager, endHandle func()) error{
+		"the context of Handle ends": func(_ *workspace.Manager, endHandle func()) error { endHandle(); return nil },
+		"Close":                      func(m *workspace.Manager, _ func()) error { return m.Close() },
+		"Shutdown, which is too short": func(m *workspace.Manager, _ func()) error {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 			defer cancel()
-			_ = m.Shutdown(ctx)
+			return m.Shutdown(ctx)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,8 +49,7 @@ func TestReleasedRun(t *testing.T) {
 					time.Sleep(2 * ttl / 3) // not as long as Close waits
 					return ctx.Err()
 				}
-				openCtx, endOpen := context.WithCancel(t.Context())
-				m, err := workspace.Open(openCtx, db, &workspace.Options{
+				m, err := workspace.Open(t.Context(), db, &workspace.Options{
 					TTL:    ttl,
 					Schema: schema, Hooks: first.Hooks(),
 					Run: func(ctx context.Context, run *workspace.Run) error { return answer(ctx, first, run) },
@@ -73,19 +72,69 @@ func TestReleasedRun(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, workspace.StatusQueued, out.Status)
 				began := time.Now()
-				end(m, endHandle, endOpen)
+				if err := end(m, endHandle); name == "the context of Handle ends" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, workspace.ErrBusy)
+					require.ErrorContains(t, err, "runs that were cut off, and are left to other Managers: 1")
+					require.Equal(t, m.Close(), m.Close())
+				}
 				require.Error(t, <-sent)
 
 				waitUntil(t, ttl, func() bool { return view(t, other, "ann").Run == nil })
 				requireWithin(t, began, ttl, "it is not handled at once")
-				require.NoError(t, m.Close())
+				_ = m.Close()
 				require.NoError(t, other.Wait(t.Context()))
 				calls := append(first.Calls, second.Calls...)
 				require.Equal(t, []string{"1 attempt 0", "1 attempt 0", "2 attempt 0"}, calls)
 				require.Equal(t, []string{"1", "2"}, append(first.Complete, second.Complete...))
 				endHandle()
-				endOpen()
 			})
+		})
+	}
+}
+
+// The context of Open is for opening, and has values for what goes on in the
+// background. Its end, such as that of signal.NotifyContext, ends no run: Shutdown
+// waits for them, and says how many it has cut off.
+func TestOpenContextEndsNoRun(t *testing.T) {
+	type key struct{}
+	for _, limit := range []time.Duration{time.Hour, time.Second} {
+		onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+			opening, signal := context.WithCancel(context.WithValue(t.Context(), key{}, "trace"))
+			var values []any
+			m, err := workspace.Open(opening, db, &workspace.Options{TTL: ttl, Runs: 3, Run: func(ctx context.Context, run *workspace.Run) error {
+				values = append(values, ctx.Value(key{}))
+				select {
+				case <-time.After(time.Minute):
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}})
+			require.NoError(t, err)
+			_, err = m.Submit(t.Context(), "ann", text("1"))
+			require.NoError(t, err)
+			synctest.Wait()
+			signal()
+			synctest.Wait()
+			_, err = m.Submit(t.Context(), "ben", text("1"))
+			require.NoError(t, err)
+			synctest.Wait()
+			require.Equal(t, 2, m.Stats().Held)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			err = m.Shutdown(ctx)
+			require.Equal(t, []any{"trace", "trace"}, values)
+			if limit == time.Hour {
+				require.NoError(t, err)
+				require.EqualValues(t, 2, m.Stats().Done)
+				return
+			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorIs(t, err, workspace.ErrBusy)
+			require.ErrorContains(t, err, "runs that were cut off, and are left to other Managers: 2")
+			require.Zero(t, m.Stats().Done)
 		})
 	}
 }
@@ -126,7 +175,7 @@ func TestVacantLeaseIsTakenAtOnce(t *testing.T) {
 					m = open()
 					time.Sleep(ttl / 8) // it has looked, and looks again after 3/4 TTL
 				}
-				require.NoError(t, gone.Close())
+				_ = gone.Close()
 				began := time.Now()
 				if look == nil {
 					m = open()
@@ -213,7 +262,7 @@ func TestDead(t *testing.T) {
 		_, err := m.Submit(t.Context(), "ann", text("2"))
 		require.NoError(t, err)
 		killFirst()
-		require.NoError(t, m.Close())
+		closeEarly(t, m)
 		var handled []string
 		for range 3 {
 			var dying *workspace.Manager
@@ -232,7 +281,7 @@ func TestDead(t *testing.T) {
 			})
 			require.NoError(t, err)
 			_ = settle(t.Context(), dying)
-			require.NoError(t, dying.Close())
+			_ = dying.Close()
 			kill()
 		}
 		require.Equal(t, []string{"2"}, handled)

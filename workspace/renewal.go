@@ -31,7 +31,7 @@ func (r *Run) keepLease() {
 			closed, last = nil, time.After(r.lease.ttl/4)
 		case <-last:
 			if last = time.After(r.lease.ttl / 16); r.lease.writing.Load() > 0 {
-				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, closedBy(r.m.ctx)))
+				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, context.Cause(r.m.ctx)))
 			}
 		case <-r.lease.held.Done():
 		case <-storeTrace:

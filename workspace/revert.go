@@ -63,7 +63,7 @@ func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r RevertTo, o
 	for i := range effects {
 		effects[i].Cause = r.Cause
 	}
-	h, err = l.Update(ctx, ledger.KindRevert, h.Position(), ledger.Change{Effects: effects, Time: ledger.CurrentTime()}, nil)
+	h, err = l.Update(ctx, ledger.KindRevert, h, ledger.Change{Effects: effects, Time: ledger.CurrentTime()}, nil)
 	if err == nil {
 		op.wrote, op.Effects, op.Version = true, len(effects), h.Version
 		m.compactIfDue(ctx, l, h)

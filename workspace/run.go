@@ -23,6 +23,7 @@ type Run struct {
 	runID   string
 	attempt int
 	base    uint64 // the version at which the run began
+	epoch   uint64 // of the workspace: see ledger.Head
 	began   time.Time
 	message Message
 	refused error // why the content has no room for the message; the run fails with it
@@ -92,8 +93,7 @@ func (r *Run) Attempt() int { return r.attempt }
 func (r *Run) Message() Message { return r.message }
 
 // Context returns a context that ends when the run loses its lease, with the
-// context of Handle or Do that has begun the run, with the context of Open,
-// and with Close. If the lease is lost, context.Cause is ErrFenced, together
+// context of Handle or Do that has begun the run, and with Close. If the lease is lost, context.Cause is ErrFenced, together
 // with ErrInterrupted if another message or a reset has ended the run. The
 // context carries the run, for FromContext, and the state, for
 // state.FromContext.

@@ -72,7 +72,7 @@ func TestRunInfoOfAVacantRun(t *testing.T) {
 	m, runs := hold(t, db, workspace.Options{})
 	runs.Begin(t, "ann", text("1"))
 	before := m.Held()[0]
-	require.NoError(t, m.Close())
+	closeEarly(t, m)
 
 	vacant := *view(t, open(t, db, workspace.Options{}), "ann").Run
 	require.Empty(t, vacant.LeaseID)

@@ -259,7 +259,7 @@ func TestEndsOfRunsWithSharedWrites(t *testing.T) {
 				row.end(t, runs, run)
 			} else {
 				require.NoError(t, sharedCount.Set(run.State(), 50)) // not committed
-				require.NoError(t, m.Close())
+				closeEarly(t, m)
 				other := open(t, db, workspace.Options{Schema: sharedFields, Takeover: row.takeover, Run: func(_ context.Context, run *workspace.Run) error {
 					require.Equal(t, row.want-10, sharedCount.GetOr(run.State(), 0))
 					return sharedCount.Set(run.State(), 10)
@@ -339,7 +339,7 @@ func TestTakeoverOfAnUpdateThatIsStale(t *testing.T) {
 				return sharedTotal.Set(w.State(), 10)
 			}))
 		}
-		require.NoError(t, m.Close())
+		closeEarly(t, m)
 		var seen []string
 		m = open(t, db, workspace.Options{Schema: sharedFields, Run: func(_ context.Context, run *workspace.Run) error {
 			seen = append(seen, fmt.Sprint(ownNote.GetOr(run.State(), ""), sharedTotal.GetOr(run.State(), 0), len(state.Messages.GetOr(run.State(), nil))))

@@ -303,7 +303,7 @@ func TestPendingOfARunThatIsTakenOver(t *testing.T) {
 				require.NoError(t, run.Commit(t.Context()))
 				id := run.ID()
 				kill()
-				require.NoError(t, m.Close())
+				closeEarly(t, m)
 
 				var got string
 				second := open(t, db, workspace.Options{TTL: ttl, Takeover: row.how, Run: func(_ context.Context, run *workspace.Run) error {
@@ -333,7 +333,7 @@ func TestPendingOfARunWithoutAttempts(t *testing.T) {
 		require.NoError(t, run.Suspend("1"))
 		require.NoError(t, run.Commit(t.Context()))
 		kill()
-		require.NoError(t, crashed.Close())
+		_ = crashed.Close()
 		m := open(t, db, workspace.Options{TTL: ttl, Attempts: 1, Run: func(context.Context, *workspace.Run) error { return nil }})
 		require.NoError(t, settle(t.Context(), m))
 		v := view(t, m, "ann")

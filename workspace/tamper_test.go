@@ -42,7 +42,7 @@ func fill(t *testing.T, db store.Store, keys ...workspace.Key) {
 		require.NoError(t, notes.Set(run.State(), []string{strings.Repeat(fmt.Sprint(i%10), 2500)}))
 		require.NoError(t, run.Commit(t.Context()))
 	}
-	require.NoError(t, m.Close())
+	closeEarly(t, m)
 }
 
 const annsHead = "agent:workspace:ann"
@@ -205,7 +205,7 @@ func TestRunsThatCannotBeLoadedAreTriedRarely(t *testing.T) {
 			}
 		}
 		run.Finish(t)
-		require.NoError(t, m.Close())
+		closeEarly(t, m)
 
 		var heads atomic.Int32
 		counting := withFaults(db, func(writes []store.Write) (bool, error) {

@@ -2,8 +2,6 @@ package workspace
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -66,11 +64,7 @@ func (m *telemetry) callTracer(ctx context.Context, method string, call func(wor
 	defer func() {
 		if p := recover(); p != nil {
 			m.tracerPanicked.Do(func() {
-				text := masked // the Tracer knows the results of runs
-				if err, ok := p.(runtime.Error); ok {
-					text = err.Error()
-				}
-				m.logBroken(ctx, "Tracer", "", fmt.Errorf("%w: Tracer.%s: %s", errPanic, method, text))
+				m.logBroken(ctx, "Tracer", "", panicOf("Tracer."+method, p))
 			})
 		}
 		if took := time.Since(began); took > m.ttl/10 {

@@ -45,6 +45,7 @@ var (
 	nothing      = workspacetest.Nothing
 	visit        = workspacetest.Visit
 	open         = workspacetest.Open
+	closeEarly   = workspacetest.CloseEarly
 	hold         = workspacetest.Hold
 	view         = workspacetest.View
 	conversation = workspacetest.Conversation

@@ -143,7 +143,11 @@ func (m *Manager) sweepLater(id string) {
 	m.tidying.note(id, func(ctx context.Context) {
 		user, _ := SplitThread(id)
 		l, err := m.ledger(id)
+		var h *ledger.Head
 		if err == nil {
+			h, err = l.ReadHead(ctx)
+		}
+		if err == nil && h.Sweeping { // else it is done, and the user may have returned
 			err = m.sweepUser(ctx, user, l)
 		}
 		if err != nil && ctx.Err() == nil {

@@ -163,7 +163,7 @@ func comeBack(
 
 		_, err = m.Handle(t.Context(), "bob", text("1"))
 		require.NoError(t, err)
-		require.NoError(t, other.Close())
+		closeEarly(t, other)
 		out, err := m.Handle(t.Context(), "ann", text("last"))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDone, out.Status)

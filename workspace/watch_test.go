@@ -159,7 +159,7 @@ func TestWatchLimitsSummaries(t *testing.T) {
 		got := lines()
 		require.InDelta(t, 13, len(got), 2)
 		require.Equal(t, "summary runs 1, 30 wait, 0 dead", got[len(got)-1])
-		require.NoError(t, m.Close())
+		closeEarly(t, m)
 	})
 }
 

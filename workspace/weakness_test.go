@@ -59,7 +59,7 @@ func TestRunsOfUnknownOutcomeAreTaken(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, "ann1 bob2 ", handled)
-		require.NoError(t, other.Close())
+		closeEarly(t, other)
 		require.NoError(t, m.Close())
 	})
 }

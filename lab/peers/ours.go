@@ -39,7 +39,7 @@ func openOurs(ctx context.Context, s site, answer model) (handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := workspace.Open(context.WithoutCancel(ctx), db, &workspace.Options{
+	m, err := workspace.Open(ctx, db, &workspace.Options{
 		Run: func(_ context.Context, run *workspace.Run) error {
 			msg := run.Message()
 			text, _ := msg.Content.(state.TextMessage)

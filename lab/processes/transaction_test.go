@@ -251,7 +251,7 @@ func TestCommitTxCallsAgain(t *testing.T) {
 	onShops(t, func(t *testing.T, s shop) {
 		ctx, kind := t.Context(), t.Name()[strings.LastIndex(t.Name(), "/")+1:]
 		m, runs := workspacetest.Hold(t, s.Store, workspace.Options{Schema: boughtSchema, StoreTimeout: 6 * time.Second})
-		defer func() { require.NoError(t, m.Close()) }()
+		defer workspacetest.CloseEarly(t, m)
 		r := runs.Begin(t, "ann", workspace.Message{ID: "1", Content: state.UserText("Buy it.")})
 		calls := 0
 		commit := func(first func(tx *sql.Tx) error) error {
@@ -406,7 +406,7 @@ func TestCommitTxCut(t *testing.T) {
 				require.NoError(t, err)
 			}()
 			m, runs := workspacetest.Hold(t, s.Store, workspace.Options{Schema: boughtSchema, TTL: time.Minute})
-			defer func() { require.NoError(t, m.Close()) }()
+			defer workspacetest.CloseEarly(t, m)
 			r := runs.Begin(t, "ann", workspace.Message{Content: state.UserText("Buy it.")})
 
 			random := rand.New(rand.NewPCG(effort.LogSeed(t), 0))

@@ -49,7 +49,9 @@ func (k *testCase) process() (*Process, error) {
 		db.wrote = k.save
 	}
 	var err error
-	p.manager, err = workspace.Open(p.ctx, db, &o)
+	if p.manager, err = workspace.Open(p.ctx, db, &o); err == nil {
+		context.AfterFunc(p.ctx, func() { _ = p.manager.Close() })
+	}
 	return p, err
 }
 

@@ -179,3 +179,23 @@ func TestKilledServer(t *testing.T) {
 	}
 	require.Positive(t, written)
 }
+
+// panickyHook is a hook of a client that panics.
+type panickyHook struct{}
+
+func (panickyHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (panickyHook) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(context.Context, redis.Cmder) error { panic("no luck") }
+}
+func (panickyHook) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(context.Context, []redis.Cmder) error { panic("no luck") }
+}
+
+// A panic of the client comes to the caller, who may recover it: it does not end
+// the process from a goroutine of the store.
+func TestPanicOfTheClient(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	client.AddHook(panickyHook{})
+	require.PanicsWithValue(t, "no luck", func() { _, _ = redisstore.New(t.Context(), client, nil) })
+}

@@ -196,9 +196,18 @@ func (s *Store) process(ctx context.Context, command redis.Cmder) error {
 // awaitReply calls send and returns when send, ctx or the store ends. The
 // client alone ignores ctx while it waits for a reply.
 func (s *Store) awaitReply(ctx context.Context, send func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- send() }()
+	done, panicked := make(chan error, 1), make(chan any, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil { // in a hook of the client
+				panicked <- p
+			}
+		}()
+		done <- send()
+	}()
 	select {
+	case p := <-panicked: // the caller may recover it
+		panic(p)
 	case err := <-done:
 		if err != nil && !isRefused(err) && s.isClosed() {
 			return store.ErrClosed // the error of the client depends on timing

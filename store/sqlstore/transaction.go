@@ -94,9 +94,9 @@ var errEnded = fmt.Errorf("%w: the function of the program has ended the transac
 // the function of the program: errEnded if that is its own doing. A commit would
 // not say so on each database.
 func (s *Store) findWrites(ctx context.Context, tx *sql.Tx, writes []store.Write, revs []store.Revision) error {
-	key, want := "", store.Revision("") // there is no such key
+	text, args, want := "select ''", []any(nil), store.Revision("")
 	if i := slices.IndexFunc(writes, func(w store.Write) bool { return !w.Delete }); i >= 0 {
-		key, want = writes[i].Key, revs[i]
+		text, args, want = s.revision, []any{[]byte(writes[i].Key)}, revs[i]
 	}
 	find := func(row *sql.Row) (found bool, err error) {
 		var rev store.Revision
@@ -105,7 +105,7 @@ func (s *Store) findWrites(ctx context.Context, tx *sql.Tx, writes []store.Write
 		}
 		return rev == want, err
 	}
-	found, err := find(tx.QueryRowContext(ctx, s.revision, []byte(key)))
+	found, err := find(tx.QueryRowContext(ctx, text, args...))
 	switch {
 	case err == nil && found:
 		return nil
@@ -114,7 +114,7 @@ func (s *Store) findWrites(ctx context.Context, tx *sql.Tx, writes []store.Write
 	case !errors.Is(err, sql.ErrTxDone) || ctx.Err() != nil:
 		return err
 	}
-	if found, err = find(s.db.QueryRowContext(ctx, s.revision, []byte(key))); err != nil || found {
+	if found, err = find(s.db.QueryRowContext(ctx, text, args...)); err != nil || found {
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, errors.Join(errEnded, err))
 	}
 	return errEnded

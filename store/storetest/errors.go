@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 )
 
@@ -41,6 +42,7 @@ var errorTests = []storeTest{
 			}
 		}
 		require.Len(f, matched, 1, "%v", err)
+		require.Equal(f, fault.IsFinal(matched[0]), fault.IsFinal(err), "%v: it does not wrap what it matches", err)
 	})},
 }
 

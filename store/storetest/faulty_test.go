@@ -244,6 +244,14 @@ var writeFaults = []fault{
 			return err
 		})
 	}},
+	{"matches a sentinel without wrapping it", "Errors/MatchOneSentinel", func(b *broken) {
+		b.onError(func(err *store.Error, _ []byte) error {
+			if errors.Is(err, store.ErrInvalid) {
+				err.Err = alikeError{err.Err}
+			}
+			return err
+		})
+	}},
 	{"continues after Close", "Closing/CallsAfterClose", func(b *broken) { b.close = func() error { return nil } }},
 	{"fails to close twice", "Closing/Twice", func(b *broken) {
 		closed := false
@@ -539,3 +547,8 @@ var watchFaults = []fault{
 		}
 	}},
 }
+
+// alikeError matches ErrInvalid without wrapping it.
+type alikeError struct{ error }
+
+func (alikeError) Is(target error) bool { return target == store.ErrInvalid }

@@ -52,7 +52,7 @@ func main() {
 	if d.read(ctx, bufio.NewScanner(os.Stdin), *session) {
 		d.finish(ctx)
 	}
-	check(d.m.Close())
+	complain(d.m.Close()) // /quit cuts runs off
 	check(db.Close())
 }
 

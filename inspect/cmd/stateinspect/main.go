@@ -183,8 +183,7 @@ func (c *config) run(ctx context.Context, out, log io.Writer) (err error) {
 	if c.types {
 		return printTypes(opts.Schema, c.agent, out)
 	}
-	// The end of ctx ends the Manager only after the requests.
-	m, err := workspace.Open(context.WithoutCancel(ctx), db, &opts)
+	m, err := workspace.Open(ctx, db, &opts)
 	if err != nil {
 		return err
 	}

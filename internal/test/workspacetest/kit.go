@@ -40,6 +40,12 @@ func Nothing(context.Context, *workspace.Run) error { return nil }
 // Visit is an Options.Run that counts a visit.
 func Visit(_ context.Context, run *workspace.Run) error { return Visits.Set(run.State(), 1) }
 
+// CloseEarly closes a Manager that holds runs.
+func CloseEarly(t testing.TB, m *workspace.Manager) {
+	t.Helper()
+	require.ErrorContains(t, m.Close(), "runs that were cut off, and are left to other Managers")
+}
+
 // Open returns a Manager that is closed when the test ends.
 func Open(t testing.TB, db store.Store, opts workspace.Options) *workspace.Manager {
 	t.Helper()

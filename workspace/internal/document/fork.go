@@ -1,13 +1,14 @@
 package document
 
 import (
-	"errors"
 	"slices"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // ErrNoMessage is returned for the number of a message that a conversation does
 // not have.
-var ErrNoMessage = errors.New("document: no such message")
+var ErrNoMessage = fault.Passing("document: no such message")
 
 // HasMessage reports whether the conversation has the message with a number.
 func (d *Document) HasMessage(n int) bool { return slices.Contains(d.entries(), n) }

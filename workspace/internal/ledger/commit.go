@@ -203,6 +203,9 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 	} else if c.accept { // its successors must be newer than all heads that were seen
 		c.seen.overtake(t.Head)
 	}
+	if t.Epoch == 0 {
+		t.Epoch = c.seen.nextEpoch(c.began, h)
+	}
 	return t, nil, nil
 }
 

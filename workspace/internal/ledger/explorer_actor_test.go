@@ -20,6 +20,7 @@ type process struct {
 	ledger  *Ledger
 	dead    bool
 	rate    float64            // of its clock
+	skew    time.Duration      // of its time of day
 	seen    mark               // the newest head that it has read
 	strict  bool               // it cannot use content with the field alien
 	checked *document.Document // the content whose document was checked last
@@ -553,11 +554,12 @@ func (a *actor) update() {
 	if a.process.strict && t.isAlien() {
 		return
 	}
-	c := &call{kind: "update", at: at, edits: a.edits(t, ""), purge: a.x.chance(0.1)}
+	c := &call{kind: "update", at: at, epoch: h.Epoch, edits: a.edits(t, ""), purge: a.x.chance(0.1)}
 	change := Change{Effects: effectsOf(t, c.edits), Purge: c.purge, Time: a.process.ledger.now()}
 	a.changed(doc, change, "")
+	of := h
 	err = a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		h, err = l.Update(ctx, []work.Kind{KindUpdate, KindRevert}[at.Version%2], at, change, nil)
+		h, err = l.Update(ctx, []work.Kind{KindUpdate, KindRevert}[at.Version%2], of, change, nil)
 		return err
 	})
 	if err == nil && h.Version == at.Version+1 { // as Manager.Update does

@@ -61,6 +61,7 @@ type call struct {
 	own   string // a lease that its process has given up
 	how   work.Takeover
 	at    Position
+	epoch uint64 // of the head that it changes
 	edits []edit
 	purge bool
 	force bool
@@ -103,9 +104,10 @@ type ghost struct {
 	live     map[string]bool   // blobs to which the head refers
 	texted   map[string]string // the contents of blobs
 	tickets  map[string]bool
-	past     []*world // all that there were, failovers included
-	reader   *Ledger  // reads without faults
-	newest   *sight   // the head that was written last
+	past     []*world        // all that there were, failovers included
+	reader   *Ledger         // reads without faults
+	newest   *sight          // the head that was written last
+	epochs   map[uint64]bool // all that have begun, failovers included
 
 	holders   map[string]*process // by the ids of their incarnations
 	ended     map[string]bool     // incarnations
@@ -115,7 +117,7 @@ type ghost struct {
 func newGhost(x *explorer) *ghost {
 	g := &ghost{
 		x: x, world: &world{}, texts: map[string]text{"": {}}, accepted: map[string]bool{}, live: map[string]bool{},
-		texted: map[string]string{}, tickets: map[string]bool{},
+		texted: map[string]string{}, tickets: map[string]bool{}, epochs: map[uint64]bool{},
 		holders: map[string]*process{}, ended: map[string]bool{}, abandoned: map[string]bool{},
 	}
 	g.reader = g.freshReader()
@@ -506,6 +508,7 @@ func (g *ghost) step(w *world, c *call) {
 		w.run.attempt = attempt
 	case "update":
 		need(w.run == nil, "a run was under way")
+		need(c.epoch == w.epoch, "I9: it was meant for epoch %d, and not for %d", c.epoch, w.epoch)
 		edits()
 		purge()
 	case "retry":
@@ -622,8 +625,11 @@ func (g *ghost) checkOf(t text, before []string) string {
 
 // compare compares a head with the world.
 func (g *ghost) compare(w, old *world, h *sight, c *call) {
-	if old.seq == 0 || c.kind == "accept" && h.Epoch > w.epoch {
-		w.epoch = h.Epoch
+	if old.seq == 0 || slices.Contains([]string{"reset", "delete", "accept"}, c.kind) {
+		if w.epoch = h.Epoch; h.Epoch <= old.epoch || g.epochs[h.Epoch] {
+			g.x.violated("I9: epoch %d begins after %d", h.Epoch, old.epoch)
+		}
+		g.epochs[h.Epoch] = true
 	}
 	if h.Seq != w.seq || h.Epoch != w.epoch || h.Token != w.token || h.Version != w.version {
 		g.x.violated("I1: the head has seq %d, epoch %d, token %d, version %d, not %d, %d, %d, %d",

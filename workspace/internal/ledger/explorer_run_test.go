@@ -164,6 +164,7 @@ func (x *explorer) logf(format string, args ...any) {
 func (x *explorer) start(actors int) {
 	x.lives++
 	p := &process{name: fmt.Sprint("P", x.lives), rate: 0.5 + 1.5*x.rng.Float64()}
+	p.skew = time.Duration(x.rng.IntN(3)-1) * time.Duration(x.rng.IntN(200)) * time.Millisecond
 	p.strict = x.rates.alien > 0 && x.chance(0.4)
 	p.ledger, p.holders = x.ledger(p), x.newHolders()
 	p.holder = []string{"", "H1", "H2/a"}[x.rng.IntN(3)]
@@ -178,7 +179,7 @@ func (x *explorer) ledger(p *process) *Ledger {
 	l := New(port{x.store}, "u", headOf, p.options(x))
 	l.minHistory = 0
 	l.now = func() time.Time {
-		return time.Unix(1e9, 0).UTC().Add(time.Duration(x.step) * time.Millisecond).Truncate(time.Millisecond)
+		return time.Unix(1e9, 0).UTC().Add(p.skew + time.Duration(x.step)*time.Millisecond).Truncate(time.Millisecond)
 	}
 	l.pause = func(ctx context.Context, _ time.Duration) error {
 		x.running.point()
@@ -319,7 +320,7 @@ func (x *explorer) judgeRefusal(c *call) {
 	case errors.Is(c.err, work.ErrBusy):
 		hasReason = func(w *world) bool { return w.run != nil }
 	case errors.Is(c.err, ErrContentChanged):
-		hasReason = func(w *world) bool { return w.chain != c.at.Chain }
+		hasReason = func(w *world) bool { return w.chain != c.at.Chain || w.epoch != c.epoch }
 	default:
 		return
 	}

@@ -466,7 +466,7 @@ func (m *member) update() {
 		return
 	}
 	effects := appendNames(doc.Has(document.PartField, fieldLog), document.PartField, fieldLog, names)
-	_, err = l.Update(context.Background(), KindUpdate, h.Position(), Change{Effects: effects, Time: l.now()}, nil)
+	_, err = l.Update(context.Background(), KindUpdate, h, Change{Effects: effects, Time: l.now()}, nil)
 	m.x.logf("%s: update with %v: %v", m.name, names, err)
 	switch applied := m.x.ever[names[0]]; {
 	case err == nil && !applied:

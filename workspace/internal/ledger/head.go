@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"math/rand/v2"
 	"strings"
 	"time"
 )
@@ -20,7 +21,7 @@ const headFormat = 3
 type Head struct {
 	Format  int       `json:"format"`
 	User    string    `json:"user"`  // so that a head under another user's key is found
-	Epoch   uint64    `json:"epoch"` // when the first head was made, as Unix time in ms
+	Epoch   uint64    `json:"epoch"` // see nextEpoch
 	Seq     uint64    `json:"seq"`   // the number of writes
 	Token   uint64    `json:"token"` // the fencing token of the last lease
 	Version uint64    `json:"version"`
@@ -201,15 +202,23 @@ const (
 // variable so that tests reach it with few writes.
 var maxOps = 16
 
+// nextEpoch returns the name of the epoch of a workspace that begins at a time,
+// after another one. An epoch begins when the workspace is made from nothing, when
+// Reset or Delete empties it, and when Accept accepts a loss. What was meant for
+// an epoch is not written in another one. The name is the time in ms and 20 random
+// bits, so that later epochs are greater, and no other process finds it by itself.
+func nextEpoch(now time.Time, after uint64) uint64 {
+	return max(uint64(max(0, now.UnixMilli()))<<epochBits, after) + 1 + rand.Uint64N(1<<epochBits)
+}
+
+const epochBits = 20
+
 // Age orders the heads of a user: a later head has a greater one. Seq alone begins
 // again with a workspace that is made after Expire.
 type Age struct{ epoch, seq uint64 }
 
 // Age returns the age of the head. One that was never written is the first.
 func (h *Head) Age() Age {
-	if h.Seq == 0 { // its Epoch is that of the clock of its reader
-		return Age{}
-	}
 	return Age{h.Epoch, h.Seq}
 }
 

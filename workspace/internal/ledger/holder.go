@@ -3,11 +3,11 @@ package ledger
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/workspace/work"
 )
 
@@ -139,7 +139,7 @@ func (t *transition) giveUp(effects []state.Effect, kind work.Kind, attempts int
 }
 
 // ErrAttempts is returned for a run that was begun too often.
-var ErrAttempts = errors.New("workspace: no attempts are left")
+var ErrAttempts = fault.Final("workspace: no attempts are left")
 
 // Again counts another attempt of the holder, and renews the lease. It returns
 // ErrAttempts if there were maxAttempts.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/work"
@@ -106,7 +107,7 @@ func (i *Incarnation) Heartbeats() uint64 { return i.record.Heartbeats }
 var (
 	// ErrIncarnationEnded is returned for an incarnation whose record was
 	// replaced or deleted.
-	ErrIncarnationEnded = errors.New("workspace: the holder record is lost")
+	ErrIncarnationEnded = fault.Passing("workspace: the holder record is lost")
 	// ErrReplaced is returned if the record is that of another incarnation.
 	ErrReplaced = fmt.Errorf("%w: another incarnation has begun", ErrIncarnationEnded)
 )

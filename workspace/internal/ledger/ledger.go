@@ -193,9 +193,9 @@ func (l *Ledger) HeadOf(e store.Entry) (*Head, error) {
 	return h, err
 }
 
-func (l *Ledger) newHead() *Head {
-	return &Head{Format: headFormat, User: l.user, Epoch: uint64(max(0, l.now().UnixMilli()))}
-}
+// newHead returns the head of a workspace that does not exist. Its epoch begins
+// when it is written.
+func (l *Ledger) newHead() *Head { return &Head{Format: headFormat, User: l.user} }
 
 // absentHeadError reports that a head is gone, although there are blobs that only
 // a head can have left.
@@ -345,6 +345,7 @@ type Effort struct {
 
 // writeMark identifies one write of a workspace.
 type writeMark struct {
+	Epoch uint64
 	Seq   uint64 // the number of writes so far
 	Nonce string
 }
@@ -354,7 +355,6 @@ type writeMark struct {
 type seenHead struct {
 	mu       sync.Mutex
 	newest   writeMark
-	epoch    uint64    // of the newest head
 	deletion writeMark // the newest head, if it says that the workspace was deleted, also when no head is found since
 }
 
@@ -380,19 +380,16 @@ func (s *seenHead) floor() writeMark {
 func (s *seenHead) note(h *Head, before writeMark) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.deletion.Seq > 0 && h.Epoch > s.epoch { // the deleted workspace has expired
+	floor := cmp.Or(s.newest, s.deletion)
+	if s.deletion.Seq > 0 && (h.Seq == 0 || h.Epoch > floor.Epoch) { // the deleted workspace has expired
 		s.replace(h)
 		return true
 	}
-	if h.Epoch < s.epoch { // a workspace that has expired
-		return false
-	}
-	floor := cmp.Or(s.newest, s.deletion)
 	known := h.nonceAt(floor.Seq)
-	if h.Seq < min(before.Seq, floor.Seq) || floor.Seq > 0 && known != "" && known != floor.Nonce {
+	if h.Epoch < min(before.Epoch, floor.Epoch) || h.Seq < min(before.Seq, floor.Seq) || floor.Seq > 0 && known != "" && known != floor.Nonce {
 		return false
 	}
-	if h.Seq >= floor.Seq {
+	if h.Epoch > floor.Epoch || h.Epoch == floor.Epoch && h.Seq >= floor.Seq {
 		s.replace(h)
 	}
 	return true
@@ -402,30 +399,38 @@ func (s *seenHead) note(h *Head, before writeMark) bool {
 func (s *seenHead) replace(h *Head) {
 	s.newest = h.mark()
 	if h.Seq == 0 {
-		return // it has no Epoch yet
+		return
 	}
-	s.epoch, s.deletion = h.Epoch, writeMark{}
+	s.deletion = writeMark{}
 	if !h.Deleted.IsZero() {
 		s.deletion = s.newest
 	}
 }
 
-// overtake makes a head follow all heads that were seen.
+// overtake makes a head follow all heads that were seen, in an epoch of its own.
 func (s *seenHead) overtake(h *Head) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.Seq, h.Epoch, h.Ops = max(h.Seq, s.newest.Seq, s.deletion.Seq)+acceptLead, max(h.Epoch, s.epoch), ""
+	h.Seq, h.Epoch, h.Ops = max(h.Seq, s.newest.Seq, s.deletion.Seq)+acceptLead, 0, ""
+}
+
+// nextEpoch returns the name of an epoch that follows those of a head and of all
+// heads that were seen.
+func (s *seenHead) nextEpoch(now time.Time, h *Head) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return nextEpoch(now, max(h.Epoch, s.newest.Epoch, s.deletion.Epoch))
 }
 
 // forget forgets the head, which was removed.
 func (s *seenHead) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.newest, s.epoch, s.deletion = writeMark{}, 0, writeMark{}
+	s.newest, s.deletion = writeMark{}, writeMark{}
 }
 
 // mark returns the mark of the write that made the head.
-func (h *Head) mark() writeMark { return writeMark{h.Seq, h.nonce()} }
+func (h *Head) mark() writeMark { return writeMark{h.Epoch, h.Seq, h.nonce()} }
 
 // acceptLead is the number of writes by which other Managers may have seen more
 // of what was lost than the one that accepts the loss.

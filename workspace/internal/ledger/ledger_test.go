@@ -81,7 +81,7 @@ func TestLateReset(t *testing.T) {
 		h, _, err := l.ReadPresent(t.Context())
 		require.NoError(t, err)
 		text := state.JSONText(strings.Repeat("x", 8<<10))
-		_, err = l.Update(t.Context(), KindUpdate, h.Position(), Change{Effects: []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}}, nil)
+		_, err = l.Update(t.Context(), KindUpdate, h, Change{Effects: []state.Effect{{Part: document.PartKey, Field: fmt.Sprint(i), Kind: state.EffectSet, Value: text}}}, nil)
 		require.NoError(t, err)
 	}
 	_, status, _, err := l.Submit(t.Context(), submissionOf("1", l))
@@ -224,4 +224,14 @@ func TestUnknownOutcome(t *testing.T) {
 	_, err = l.commitHead(ctx, func(d *transition) error { d.Token++; return nil })
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, errors.Is(err, store.ErrUnknownOutcome), "no attempt was begun")
+}
+
+// What ends the deletion of a user makes no workspace that is not there.
+func TestSweptMakesNoWorkspace(t *testing.T) {
+	db := store.NewMemory()
+	l := New(db, SharedID("ann"), headPrefix+EncodeUser(SharedID("ann")), Options{TTL: time.Second})
+	require.NoError(t, l.Swept(t.Context()))
+	for e := range db.List(t.Context(), "", "", false) {
+		t.Fatal(e.Key)
+	}
 }

@@ -52,6 +52,20 @@ func TestLiveGoesWithTheRun(t *testing.T) {
 			_, err := l.Again(t.Context(), by, 3)
 			require.NoError(t, err)
 		},
+		"reset": func(t *testing.T, l *Ledger, _ Holder) {
+			_, _, err := l.Reset(t.Context())
+			require.NoError(t, err)
+		},
+		"delete": func(t *testing.T, l *Ledger, _ Holder) {
+			_, err := l.Delete(t.Context())
+			require.NoError(t, err)
+		},
+		"delete, and the next run": func(t *testing.T, l *Ledger, _ Holder) {
+			_, err := l.Delete(t.Context())
+			require.NoError(t, err)
+			_, _, _, err = l.Submit(t.Context(), Submission{Message: Message{ID: "1", Body: []byte(`{}`)}, Lease: l.NewLease().HeldBy("b")})
+			require.NoError(t, err)
+		},
 		"takeover": func(t *testing.T, l *Ledger, by Holder) {
 			h, err := l.ReadHead(t.Context())
 			require.NoError(t, err)

@@ -112,6 +112,17 @@ var mutants = []mutant{
 `},
 	}},
 	{name: "reset deletes the head", edits: resetDeletes},
+	{name: "reset begins no epoch", edits: []textEdit{{"operation.go", "	t.Epoch = 0 // another one begins\n", ""}}},
+	{name: "delete begins no epoch", edits: []textEdit{{"operation.go", "User: t.User, Seq: t.Seq", "User: t.User, Epoch: t.Epoch, Seq: t.Seq"}}},
+	{name: "accept begins no epoch", edits: []textEdit{
+		{"ledger.go", "+acceptLead, 0, \"\"", "+acceptLead, max(h.Epoch, s.newest.Epoch, s.deletion.Epoch), \"\""},
+	}},
+	{name: "an epoch begins by the clock alone", edits: []textEdit{
+		{"ledger.go", "return nextEpoch(now, max(h.Epoch, s.newest.Epoch, s.deletion.Epoch))", "return nextEpoch(now, 0)"},
+	}},
+	{name: "a change is made in another epoch", edits: []textEdit{
+		{"operation.go", " || t.Epoch != of.Epoch {", " {"},
+	}},
 	{name: "reset deletes the head and revisions begin again", fault: "restarts", edits: resetDeletes},
 	{name: "a message is accepted twice", edits: []textEdit{
 		{"submission.go", "case f.Place != PlaceNone:", "case false:"},
@@ -265,7 +276,7 @@ var mutants = []mutant{
 		{"operation.go", "		t.dropOutcomes()\n", ""},
 	}},
 	{name: "an accepted head has the number of one that was seen", variant: "failover", edits: []textEdit{
-		{"ledger.go", "max(h.Seq, s.newest.Seq, s.deletion.Seq)+acceptLead, max", "h.Seq, max"},
+		{"ledger.go", "max(h.Seq, s.newest.Seq, s.deletion.Seq)+acceptLead, 0", "h.Seq, 0"},
 	}},
 	{name: "a submission does not check that content fits", edits: []textEdit{
 		{"submission.go", "if err := t.reader.checkFits(t.ctx, t.Head); err != nil {", "if err := error(nil); err != nil {"},

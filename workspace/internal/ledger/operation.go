@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/work"
 )
@@ -13,17 +14,17 @@ import (
 // The methods in this file change a workspace without holding its run.
 
 // ErrContentChanged is returned for effects that fit an earlier content.
-var ErrContentChanged = errors.New("workspace: content has changed")
+var ErrContentChanged = fault.Final("workspace: content has changed")
 
-// Update adds a record of a kind, without a run. The change fits the content at
-// a position. What it does to the user part, which may be nil, takes effect
-// together with that.
-func (l *Ledger) Update(ctx context.Context, kind work.Kind, at Position, c Change, shared *SharedChange) (*Head, error) {
+// Update adds a record of a kind, without a run. The change fits the content of a
+// head, and is not made in another epoch. What it does to the user part, which may
+// be nil, takes effect together with that.
+func (l *Ledger) Update(ctx context.Context, kind work.Kind, of *Head, c Change, shared *SharedChange) (*Head, error) {
 	return l.commitShared(ctx, shared, nil, func(t *transition) error {
 		if t.Run != nil {
 			return work.ErrBusy
 		}
-		if t.Position() != at {
+		if t.Position() != of.Position() || t.Epoch != of.Epoch {
 			return ErrContentChanged
 		}
 		if err := t.addRecord(work.Record{Kind: kind, Time: c.Time, Effects: c.Effects}); err != nil {
@@ -176,6 +177,7 @@ func (t *transition) empty(ids []string, outcomes []Outcome) error {
 		t.outcomes[i].At = t.now
 	}
 	outcomes = append(outcomes, t.outcomes...)
+	t.Epoch = 0 // another one begins
 	t.Token++
 	t.Version++
 	t.Chain = hash([]byte(t.Chain), []byte("reset"))
@@ -242,9 +244,15 @@ func (l *Ledger) Close(ctx context.Context, sweeping bool) (*Head, error) {
 // Swept says that the user who was deleted has no threads any more.
 func (l *Ledger) Swept(ctx context.Context) error {
 	_, err := l.commitHead(ctx, func(t *transition) error {
+		if !t.Sweeping {
+			return errNoChange
+		}
 		t.Sweeping = false
 		return nil
 	})
+	if errors.Is(err, errNoChange) {
+		err = nil
+	}
 	return err
 }
 
@@ -274,10 +282,10 @@ func (l *Ledger) delete(ctx context.Context, c closing, done func(*Head) bool) (
 	return h, err
 }
 
-// entomb makes the head that of a deleted workspace.
+// entomb makes the head that of a deleted workspace, in an epoch of its own.
 func (t *transition) entomb(now time.Time, c closing) {
 	*t.Head = Head{
-		Format: headFormat, User: t.User, Epoch: t.Epoch, Seq: t.Seq, Token: t.Token + 1, Deleted: now, Closed: c.closed, Sweeping: c.sweeping,
+		Format: headFormat, User: t.User, Seq: t.Seq, Token: t.Token + 1, Deleted: now, Closed: c.closed, Sweeping: c.sweeping,
 	}
 }
 

@@ -2,15 +2,15 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
+	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/workspace/work"
 )
 
 // ErrLeaseRenewed is returned for a run whose lease was renewed, or which has
 // ended, since it was observed.
-var ErrLeaseRenewed = errors.New("workspace: the lease was renewed")
+var ErrLeaseRenewed = fault.Final("workspace: the lease was renewed")
 
 // Contender is a Manager that takes a run over.
 type Contender struct {
