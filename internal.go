@@ -77,18 +77,24 @@ func (Insider) IsKey(st *State, name string) bool {
 }
 
 // CheckField returns the error of using a field with a State whose schema does
-// not have it. f is the *Field, or nil if only its name is known. Rights to the
-// field do not matter.
-func (Insider) CheckField(st *State, name string, f Part) error {
+// not have it, and that of writing it by a handler that is not for it. f is the
+// *Field, or nil if only its name is known. by may be nil. Rights to the field do
+// not matter.
+func (Insider) CheckField(st *State, name string, f Part, by AnyHandler) error {
 	h := st.on()
 	if h.family == nothing.family { // every field is unset there
 		return nil
 	}
 	if f, ok := f.(interface{ declared(h *handle) error }); ok {
-		return f.declared(h)
+		if err := f.declared(h); err != nil {
+			return err
+		}
 	}
-	_, _, err := h.locate(name)
-	return err
+	sp, _, err := h.locate(name)
+	if err != nil || by == nil || by.erased() == nil {
+		return err
+	}
+	return sp.accepts(by.erased())
 }
 
 // Hidden calls yield with each value that texts for an agent must not hold: the

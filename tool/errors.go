@@ -157,6 +157,8 @@ func publicReason(err error) string {
 	switch {
 	case errors.As(err, &access):
 		return access.Op + ": access denied to agent " + fault.Quote(access.Agent)
+	case errors.As(err, &mismatch) && mismatch.Path == "handler": // of the program
+		return "handler: want " + mismatch.Want + ", got " + mismatch.Got
 	case errors.As(err, &mismatch):
 		return (&fault.Error{Want: mismatch.Want, Got: mismatch.Got}).Problem()
 	case errors.As(err, &limit):

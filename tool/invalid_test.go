@@ -52,7 +52,8 @@ func TestANilContextIsAnError(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A field that the schema does not have is a mistake of the program. The model
+// A field that the schema does not have is a mistake of the program, and so is a
+// handler that is not for its field. The model
 // could do nothing about it, and a function that has been called has had its
 // effects.
 func TestAFieldThatTheSchemaDoesNotHaveIsAMistakeOfTheProgram(t *testing.T) {
@@ -71,6 +72,10 @@ func TestAFieldThatTheSchemaDoesNotHaveIsAMistakeOfTheProgram(t *testing.T) {
 		{tool.To(none, "").OrDelete(), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
 		{tool.ToName("orders", ""), &output, state.ErrUnknownField, `tool "x": field "orders": unknown field`},
 		{tool.To(other, ""), &output, state.ErrWrongType, `tool "x": field "count": want int, got string`},
+		{tool.ToName("count", "").With(state.Append[[]string]()), &output, state.ErrWrongType, `tool "x": field "count": handler: want int, got []string`},
+		{tool.ToName("count", "").With(state.NewHandler[int]("sum", nil)), &output, state.ErrInvalid, `tool "x": field "count": refused by its handler or validation`},
+		{tool.To(state.Messages, "").With(state.KeepLast[[]state.Message](1)), &output, state.ErrWrongType,
+			`tool "x": field "messages": handler: want one that keeps tool calls with their results, got keep_last(1)`},
 		{tool.From(none, "p"), &input, state.ErrUnknownField, `tool "x": parameter "p": field "orders": unknown field`},
 		{tool.FromName("orders", "p"), &input, state.ErrUnknownField, `tool "x": parameter "p": field "orders": unknown field`},
 	} {

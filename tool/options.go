@@ -71,7 +71,7 @@ func (o Output) bind(b *binder) {
 
 // With returns an output that uses h in place of the field's handler. A nil h is
 // the field's handler. [New] refuses the handler of another type than that of
-// the field; for [ToName], the call does.
+// the field. For [ToName], a call and [BeginStep] do, before they call a function.
 func (o Output) With(h state.AnyHandler) Output {
 	o.handler = h
 	return o
@@ -123,7 +123,7 @@ func toField[In, T any](option string, f *state.Field[T], key string, convert fu
 			b.fail("%s: field %q: With: the handler %q is for another type than %s", option, f.Name, o.handler.Name(), reflect.TypeFor[T]())
 			return
 		}
-		s := sink{field: f.Name, of: f, key: key}
+		s := sink{field: f.Name, of: f, by: o.handler, key: key}
 		s.decode = func(text []byte) (writer, error) {
 			var in In
 			if err := plan.DecodeInto(reflect.ValueOf(&in).Elem(), text); err != nil {
@@ -149,7 +149,7 @@ func toField[In, T any](option string, f *state.Field[T], key string, convert fu
 // that does not fit.
 func ToName(field, key string) Output {
 	return Output{add: func(b *binder, o Output) {
-		s := sink{field: field, key: key}
+		s := sink{field: field, by: o.handler, key: key}
 		s.decode = func(text []byte) (writer, error) {
 			v, err := jsontext.Decode(text, jsontext.Limits{})
 			return func(st *state.State) error { return st.KV().SetWith(field, v, o.handler) }, err

@@ -40,25 +40,26 @@ type source struct {
 type sink struct {
 	field  string
 	of     state.Part // the *state.Field, or nil if only its name is known
-	key    string     // of the result, "" for the whole
+	by     state.AnyHandler
+	key    string // of the result, "" for the whole
 	decode func(text []byte) (writer, error)
 	delete writer // if a null deletes, else nil
 }
 
 // checkFields returns the errors of fields that the schema of a state does not
-// have. They are mistakes of the program, which no call of a model can mend.
+// have, and of handlers that are not for them. They are mistakes of the program, which no call of a model can mend.
 func (t *Tool) checkFields(st *state.State) error {
 	if t == nil {
 		return nil
 	}
 	var errs []error
 	for _, s := range t.sources {
-		if err := inside.CheckField(st, s.field, s.of); err != nil {
+		if err := inside.CheckField(st, s.field, s.of, nil); err != nil {
 			errs = append(errs, &InputError{Tool: t.name, Parameter: s.param, Field: s.field, Err: err})
 		}
 	}
 	for _, s := range t.sinks {
-		if err := inside.CheckField(st, s.field, s.of); err != nil {
+		if err := inside.CheckField(st, s.field, s.of, s.by); err != nil {
 			errs = append(errs, &OutputError{Tool: t.name, Field: s.field, Err: err})
 		}
 	}
