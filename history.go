@@ -67,6 +67,7 @@ func (hs *History) push(r InferenceResult, says bool) error {
 		r.CreatedAt = time.Now()
 	}
 	r.setTimes()
+	r.giveKeys()
 	if err := r.check(h.schema.limits.ValueBytes); err != nil {
 		return err
 	}
@@ -88,7 +89,11 @@ func (h *handle) pushAndSay(p *resultPush, sp *fieldSpec, r *InferenceResult) er
 		o = sp.newOp(OpSet, appendHandler)
 	}
 	o.Author, o.Borrowed = h.author, false
+	said, hasCalls := *r, slices.ContainsFunc(r.Output, isToolCall)
 	plan := func(t *engine.Tree) ([]engine.Edit, error) {
+		if *r = said; hasCalls {
+			r.distinguish(listIn(t.Get(sp.address()), &sp.form))
+		}
 		p.push(h, t, r)
 		p.ops[1] = o
 		return p.edits[:], p.say(sp, t, r)

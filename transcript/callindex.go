@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -45,11 +46,13 @@ func pairOthers(pair func(except map[int]bool) pairing, suspended []state.ToolCa
 	return p, waiting
 }
 
-// callIndex finds calls by what their results say of them. It holds the
-// numbers of calls in their order, and drops those that have a result when it
-// meets them. A list from which all were dropped is empty and not nil.
+// callIndex finds calls by what their results say of them: by their keys, or by
+// their ids and names. It holds the numbers of calls in their order, and drops
+// those that have a result when it meets them. A list from which all were dropped
+// is empty and not nil.
 type callIndex struct {
 	calls  []pairedCall
+	byKey  map[string][]int
 	byID   map[string][]int
 	byName map[callName][]int
 }
@@ -57,11 +60,14 @@ type callIndex struct {
 // callName is the id and the name of a call.
 type callName struct{ id, name string }
 
-// index returns an index of the calls that have the id of one of those, or the
-// name if that has no id.
+// index returns an index of the calls that have the key of one of those, or the
+// id of one, or the name if that has no id.
 func (p *pairing) index(wanted []state.ToolCall) *callIndex {
-	x := &callIndex{p.calls, map[string][]int{}, map[callName][]int{}}
+	x := &callIndex{p.calls, map[string][]int{}, map[string][]int{}, map[callName][]int{}}
 	for _, w := range wanted {
+		if w.Key != "" {
+			x.byKey[w.Key] = nil
+		}
 		if w.ID != "" {
 			x.byID[w.ID] = nil
 		} else {
@@ -70,6 +76,9 @@ func (p *pairing) index(wanted []state.ToolCall) *callIndex {
 	}
 	for number, c := range p.calls {
 		name := callName{c.ID, c.Name}
+		if _, ok := x.byKey[c.Key]; ok {
+			x.byKey[c.Key] = append(x.byKey[c.Key], number)
+		}
 		if c.ID != "" {
 			if _, ok := x.byID[c.ID]; !ok {
 				continue
@@ -119,9 +128,19 @@ func (x *callIndex) lastOpen(r state.ToolCall) (int, error) {
 	return none, fmt.Errorf("transcript: %s: %w", fault.Call(r.ID, r.Name), refused)
 }
 
-// named returns the calls that r names: those with its id and its name. If
-// there is an id, the name may be missing.
+// named returns the calls that r names: that with its key, or those with its id
+// and its name. If there is an id, the name may be missing.
 func (x *callIndex) named(r state.ToolCall) []int {
+	if x.hasKey(r) {
+		return x.byKey[r.Key]
+	}
+	if r.Key != "" {
+		return slices.DeleteFunc(slices.Clone(x.labelled(r)), func(number int) bool { return x.calls[number].Key != "" })
+	}
+	return x.labelled(r)
+}
+
+func (x *callIndex) labelled(r state.ToolCall) []int {
 	if r.ID != "" && r.Name == "" {
 		return x.byID[r.ID]
 	}
@@ -129,12 +148,20 @@ func (x *callIndex) named(r state.ToolCall) []int {
 }
 
 func (x *callIndex) setNamed(r state.ToolCall, numbers []int) {
+	if x.hasKey(r) {
+		x.byKey[r.Key] = numbers
+		return
+	}
 	if r.ID != "" && r.Name == "" {
 		x.byID[r.ID] = numbers
 	} else {
 		x.byName[callName{r.ID, r.Name}] = numbers
 	}
 }
+
+// hasKey reports whether a call has the key of r. If none has, r may name one that
+// has no key.
+func (x *callIndex) hasKey(r state.ToolCall) bool { return r.Key != "" && x.byKey[r.Key] != nil }
 
 // trimAnswered cuts calls that have a result off the end.
 func (x *callIndex) trimAnswered(numbers []int) []int {

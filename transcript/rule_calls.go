@@ -34,15 +34,15 @@ func findRepeatedIDs(c *checker) {
 	if !c.RequireIDs {
 		return
 	}
-	used := make([]bool, c.keys)
-	usedUntil := make([]int, c.keys) // the last result of an id, or the end if one is missing
+	used := make([]bool, c.labels)
+	usedUntil := make([]int, c.labels) // the last result of an id, or the end if one is missing
 	for _, call := range c.calls {
 		if call.ID == "" {
 			continue
 		}
-		if used[call.key] {
+		if used[call.label] {
 			mustBeNew := c.UniqueIDs && !c.isOwn(c.msgs[call.message])
-			if mustBeNew || usedUntil[call.key] > call.message {
+			if mustBeNew || usedUntil[call.label] > call.message {
 				c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
 			}
 		}
@@ -50,7 +50,7 @@ func findRepeatedIDs(c *checker) {
 		if result == none {
 			result = len(c.msgs)
 		}
-		used[call.key], usedUntil[call.key] = true, max(usedUntil[call.key], result)
+		used[call.label], usedUntil[call.label] = true, max(usedUntil[call.label], result)
 	}
 }
 

@@ -164,7 +164,7 @@ func (d *Document) answerOpen(suspended map[string]Suspension, base func() (*Doc
 	}
 	var answers []state.ToolResultMessage
 	for _, call := range shapes.Pending(stay...) {
-		answers = append(answers, state.ToolError(state.ToolCall{ID: call.ID, Name: call.Name}, origin.NoResult))
+		answers = append(answers, state.ToolError(state.ToolCall{ID: call.ID, Name: call.Name, Key: call.Key}, origin.NoResult))
 	}
 	slices.Reverse(answers) // each answers the last open call that it fits
 	answered, err := transcript.Answer(msgs, answers...)

@@ -1,0 +1,139 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/agentstate/state/internal/callkey"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
+)
+
+// giveKeys gives each call in the output of a result that has no key a new one,
+// and the results of these calls the keys of their calls.
+func (r *InferenceResult) giveKeys() {
+	r.mapKeys(func(c ToolCall) string {
+		if c.Key == "" {
+			return callkey.New()
+		}
+		return c.Key
+	})
+	if len(r.ToolCalls) == 0 {
+		return
+	}
+	r.ToolCalls = slices.Clone(r.ToolCalls)
+	m := newMatcher(callsIn(r.Output))
+	for i, result := range r.ToolCalls {
+		if number := m.take(result); number >= 0 {
+			r.ToolCalls[i] = keyedResult(result, m.calls[number].Key)
+		}
+	}
+}
+
+// distinguish changes the keys of calls in the output of a result that the
+// conversation has, and marks those of calls whose ids it has.
+func (r *InferenceResult) distinguish(conversation *persist.List) {
+	ids, keys := map[string]bool{}, map[string]bool{}
+	own := callsIn(r.Output)
+	known := func(c ToolCall) bool {
+		return slices.ContainsFunc(own, func(o callPlace) bool { return o.Key == c.Key || o.ID == c.ID })
+	}
+	for i := conversation.Len() - 1; i >= 0; {
+		chunk, first := persist.Chunk[Message](conversation, i)
+		for ; i >= first; i-- {
+			m, ok := chunk[i-first].(ToolCallMessage)
+			if !ok {
+				continue
+			}
+			for _, c := range m.toolCalls() {
+				if known(c) {
+					ids[c.ID], keys[c.Key] = true, true
+				}
+			}
+		}
+	}
+	renamed := map[string]string{} // keys by those before
+	r.mapKeys(func(c ToolCall) string {
+		key := c.Key
+		if keys[key] {
+			key = callkey.New()
+		}
+		if c.ID != "" && ids[c.ID] {
+			key = callkey.Repeat(key)
+		}
+		ids[c.ID], keys[key] = true, true
+		renamed[c.Key] = key
+		return key
+	})
+	r.ToolCalls = slices.Clone(r.ToolCalls)
+	for i, result := range r.ToolCalls {
+		if key, ok := renamed[result.Call().Key]; ok {
+			r.ToolCalls[i] = keyedResult(result, key)
+		}
+	}
+}
+
+// mapKeys sets the key of each call in the output of a result to what keyOf
+// returns. It does not change the array of the output.
+func (r *InferenceResult) mapKeys(keyOf func(c ToolCall) string) {
+	copied := false
+	for i, m := range r.Output {
+		m, ok := m.(ToolCallMessage)
+		if !ok || len(m.toolCalls()) == 0 {
+			continue
+		}
+		calls, changed := m.Calls(), false
+		for n, c := range calls {
+			calls[n].Key = keyOf(c)
+			changed = changed || calls[n].Key != c.Key
+		}
+		if !changed {
+			continue
+		}
+		if !copied {
+			r.Output, copied = slices.Clone(r.Output), true
+		}
+		r.Output[i] = keyedCalls(m, calls)
+	}
+}
+
+// keyedCalls returns a message with the keys of calls, which are its own
+// otherwise.
+func keyedCalls(m ToolCallMessage, calls []ToolCall) ToolCallMessage {
+	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+	texts, _ := jsontext.Elements(members.Get("tools"))
+	for i := range texts {
+		texts[i] = keyedText(texts[i], calls[i].Key)
+	}
+	body, _ := newBody(members.With("tools", jsontext.Array(texts)).JSON())
+	return ToolCallMessage{body}
+}
+
+// keyedResult returns a result whose call has a key.
+func keyedResult(m ToolResultMessage, key string) ToolResultMessage {
+	if m.Call().Key == key || key == "" {
+		return m
+	}
+	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+	body, _ := newBody(members.With("tool", keyedText(members.Get("tool"), key)).JSON())
+	return ToolResultMessage{body}
+}
+
+// keyedText returns the JSON of a call with a key at its end.
+func keyedText(call []byte, key string) []byte {
+	members, _ := jsontext.Members(call)
+	text := members.Without("key").AppendJSON(make([]byte, 0, len(call)+len(key)+len(`,"key":""`)))
+	return append(appendKey(text[:len(text)-1], key), '}')
+}
+
+// appendKey appends the key to the members of a call.
+func appendKey(b []byte, key string) []byte {
+	if key == "" {
+		return b
+	}
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	b = append(b, `"key":"`...)
+	b = append(b, key...)
+	return append(b, '"')
+}

@@ -1,0 +1,53 @@
+package callkey_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/internal/callkey"
+)
+
+func TestKeysAreRandomAndFitEverywhere(t *testing.T) {
+	seen := map[string]bool{}
+	for range 10_000 {
+		key := callkey.New()
+		require.Regexp(t, regexp.MustCompile(`^c[A-Za-z0-9_-]{14}$`), key)
+		require.True(t, callkey.Valid(key))
+		require.False(t, callkey.Repeats(key))
+		require.False(t, seen[key], "a key was drawn twice")
+		seen[key] = true
+	}
+}
+
+func TestRepeatedIDsChangeOnlyTheKind(t *testing.T) {
+	key := callkey.New()
+	again := callkey.Repeat(key)
+	require.True(t, callkey.Repeats(again))
+	require.Equal(t, key[1:], again[1:])
+	require.Equal(t, callkey.WireID(key), callkey.WireID(again))
+}
+
+func TestDerivedKeysFollowFromTheirParts(t *testing.T) {
+	require.Equal(t, callkey.Derive("ann", "pay", "1"), callkey.Derive("ann", "pay", "1"))
+	require.NotEqual(t, callkey.Derive("an", "npay", "1"), callkey.Derive("ann", "pay", "1"))
+	require.NotEqual(t, callkey.Derive("ann", "pay"), callkey.Derive("ann", "pay", ""))
+}
+
+func TestNestedCallsHaveKeysOfTheirPlace(t *testing.T) {
+	key := callkey.New()
+	require.Equal(t, key+".0", callkey.Child(key, 0))
+	require.NotEqual(t, callkey.Child(key, 1), callkey.Child(key, 11))
+	deep := key
+	for range 100 {
+		deep = callkey.Child(deep, 9)
+		require.True(t, callkey.Valid(deep), deep)
+	}
+}
+
+func TestOtherTextsAreNoKeys(t *testing.T) {
+	for _, text := range []string{"", "a b", "a/b", "ä", "\x00", "<b>", string(make([]byte, 65))} {
+		require.False(t, callkey.Valid(text), "%q", text)
+	}
+}
