@@ -96,6 +96,38 @@ func (r *InferenceResult) mapKeys(keyOf func(c ToolCall) string) {
 	}
 }
 
+// keyedMessages are the messages whose calls have got keys, by their JSON without.
+type keyedMessages map[string][]Message
+
+// note notes the messages of an output that have changed.
+func (k keyedMessages) note(output, keyed []Message) {
+	for i, m := range output {
+		if m != keyed[i] {
+			raw := string(m.Raw())
+			k[raw] = append(k[raw], keyed[i])
+		}
+	}
+}
+
+// replace returns a conversation in which the messages of the outputs have the
+// keys that they have there.
+func (k keyedMessages) replace(msgs []Message) []Message {
+	if len(k) == 0 {
+		return msgs
+	}
+	msgs = slices.Clone(msgs)
+	for i, m := range msgs {
+		m, ok := m.(ToolCallMessage)
+		if !ok {
+			continue
+		}
+		if list := k[string(m.Raw())]; len(list) > 0 {
+			msgs[i], k[string(m.Raw())] = list[0], list[1:]
+		}
+	}
+	return msgs
+}
+
 // keyedCalls returns a message with the keys of calls, which are its own
 // otherwise.
 func keyedCalls(m ToolCallMessage, calls []ToolCall) ToolCallMessage {

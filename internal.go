@@ -121,3 +121,36 @@ func (Insider) CallExtra(m Message, k int) (string, bool) { return m.(bodied).ca
 
 // SharedCalls returns the calls of a message, which must not be changed.
 func (Insider) SharedCalls(m ToolCallMessage) []ToolCall { return m.toolCalls() }
+
+// Admitted returns the agents of the team of a State that are in a scope. Without
+// a team, they are those that the scope names.
+func (Insider) Admitted(st *State, s Scope) []string {
+	team := st.on().schema.team
+	if team == nil {
+		return append([]string{}, s.agents()...)
+	}
+	return append([]string{}, s.admitted(team.members(), "")...)
+}
+
+// CheckAnswers returns the error that [History.Answer] would return for results of
+// these calls, and changes nothing.
+func (Insider) CheckAnswers(st *State, calls []ToolCall) error {
+	h := st.on()
+	d := answersDraft{handle: h, stack: h.schema.history.stackIn(h.branch.Slot(&h.schema.history.slot))}
+	for _, c := range calls {
+		if err := d.add(ToolResult(c, "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckWrite returns the error of a write to a field that the handle may not
+// write.
+func (Insider) CheckWrite(st *State, field string) error {
+	h := st.on()
+	if sp, ok := h.schema.byName[field]; ok && !h.mayWrite(sp) {
+		return h.denied(string(OpSet), field)
+	}
+	return nil
+}

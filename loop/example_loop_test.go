@@ -46,7 +46,7 @@ func ExampleLoop() {
 
 	turn, err := loop.NewTurn(state.NewContext(ctx, st), "billing", refundTool)
 	fmt.Println(err)
-	_, err = turn.Approve(ctx, "call_1")
+	_, err = turn.Decide(ctx, "call_1")
 	fmt.Println(err)
 	fmt.Println(desk.Run(ctx, st))
 	fmt.Println(refunded.Or(st, 0))

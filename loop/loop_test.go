@@ -164,7 +164,7 @@ func TestLoopWithApprovals(t *testing.T) {
 		if !approve {
 			return turn.Refuse(ids...)
 		}
-		_, err = turn.Approve(t.Context(), ids...)
+		_, err = turn.Decide(t.Context(), ids...)
 		return err
 	}
 	for name, tc := range map[string]struct {

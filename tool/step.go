@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -56,6 +57,8 @@ type stepCall struct {
 	outputs []output // while it is held
 	result  Result   // since it is held
 	reason  string   // why it is suspended
+	digest  string   // of its arguments and of what is injected, if it is suspended
+	verdict *runctx.Verdict
 }
 
 // phase is the progress of a call.
@@ -133,6 +136,9 @@ func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.To
 	s.idle.L = &s.mu
 	s.order = make([]*stepCall, len(calls))
 	for i, call := range calls {
+		if call.Key == "" {
+			call.Key = newKey(ctx)
+		}
 		s.calls[i].ToolCall, s.calls[i].index = call, i
 		s.calls[i].tool, _ = s.box.named(call.Name)
 		s.order[i] = &s.calls[i]
@@ -185,7 +191,7 @@ func (s *Step) make(ctx context.Context, c *stepCall, reads *state.State) (r Res
 	if errors.Is(err, ErrSuspended) {
 		c.reason = strings.TrimPrefix(err.Error(), toolPrefix(c.Name))
 		if run := runctx.RunOf(ctx, s.ctx); run != nil {
-			run.Suspend(c.ToolCall, c.reason, c.tool.expires)
+			run.Suspend(c.ToolCall, c.tool.suspension(s.st, c.reason, c.digest, err))
 		}
 	}
 	return r, err
@@ -199,10 +205,19 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 	if err := notCalled(c, ctx, s.ctx); err != nil {
 		return answer{err: err}
 	}
+	if err := c.tool.checkOutputs(s.st); err != nil { // a model has called what it was not shown
+		return answer{err: err}
+	}
 	c.st = s.st.WithCause(c.ID)
-	call := &Call{ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}
-	call.ApprovedBy, call.Approved = runctx.Approved(c.ToolCall, ctx, s.ctx)
-	return c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, c.Input)
+	call := &callState{Call: Call{Key: c.Key, ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}}
+	call.approval, call.Approved = runctx.ApprovalOf(c.Key, ctx, s.ctx)
+	call.ApprovedBy = call.approval.By
+	a = c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, call, c.Input)
+	if call.Approved {
+		c.verdict = &runctx.Verdict{Kind: string(DecisionApprove), By: call.ApprovedBy, Input: json.RawMessage(call.approval.Input)}
+	}
+	c.digest = a.digest
+	return a
 }
 
 // notCalled is the error of a call that was not made because a context has
@@ -273,7 +288,7 @@ func (s *Step) hold(c *stepCall, a answer) error {
 		return nil
 	}
 	c.phase, c.outputs = held, a.outputs
-	c.result = Result{Index: c.index, Message: state.ToolResult(c.ToolCall, a.text)}
+	c.result = Result{Index: c.index, Message: c.decided(state.ToolResult(c.ToolCall, a.text))}
 	s.held++
 	return nil
 }
@@ -281,7 +296,15 @@ func (s *Step) hold(c *stepCall, a answer) error {
 // fail notes the error that is the result of a call.
 func (s *Step) fail(c *stepCall, err error) {
 	c.phase = done
-	c.result = Result{Index: c.index, Message: state.ToolError(c.ToolCall, err.Error()), Err: err}
+	c.result = Result{Index: c.index, Message: c.decided(state.ToolError(c.ToolCall, err.Error())), Err: err}
+}
+
+// decided returns the result of a call with what a person has decided about it.
+func (c *stepCall) decided(m state.ToolResultMessage) state.ToolResultMessage {
+	if c.verdict == nil {
+		return m
+	}
+	return c.verdict.Of(m)
 }
 
 // unlocked calls fn without the lock.
@@ -371,11 +394,21 @@ func (s *Step) End() []Result {
 	return results
 }
 
-// Suspended yields the calls that wait for a result from outside, and why.
-func (s *Step) Suspended() iter.Seq2[state.ToolCall, string] {
-	return func(yield func(state.ToolCall, string) bool) {
+// Suspension returns why the call with index i waits, and the digest of what it
+// would be made with. It is for package loop.
+func (s *Step) Suspension(i int) runctx.Suspension {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &s.calls[i]
+	return runctx.Suspension{Reason: c.reason, Digest: c.digest}
+}
+
+// Suspended yields the calls that wait for a result from outside, and why. It is
+// for package loop.
+func (s *Step) Suspended() iter.Seq2[state.ToolCall, runctx.Suspension] {
+	return func(yield func(state.ToolCall, runctx.Suspension) bool) {
 		for i := range s.calls {
-			if c := &s.calls[i]; c.phase == suspended && !yield(c.ToolCall, c.reason) {
+			if c := &s.calls[i]; c.phase == suspended && !yield(c.ToolCall, runctx.Suspension{Reason: c.reason, Digest: c.digest}) {
 				return
 			}
 		}

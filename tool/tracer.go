@@ -115,7 +115,7 @@ func (t *callTrace) end(r Result) {
 
 // callTraced is the call of a tool outside of steps, told to a tracer.
 func (t *Tool) callTraced(ctx context.Context, tracer Tracer, st *state.State, args state.JSON) (text state.JSON, err error) {
-	call := state.ToolCall{Name: t.name, Input: args}
+	call := state.ToolCall{Name: t.name, Input: args, Key: callIn(ctx).Key}
 	trace := startTrace(ctx, tracer, newCallInfo(t, call, st))
 	if trace != nil {
 		ctx = trace.ctx

@@ -32,7 +32,9 @@ type pairedCall struct {
 func (c *pairedCall) take() { c.result = c.message }
 
 // unanswered returns what an answer that the repair adds says of its call.
-func (c *pairedCall) unanswered() state.ToolCall { return state.ToolCall{ID: c.ID, Name: c.Name, Key: c.Key} }
+func (c *pairedCall) unanswered() state.ToolCall {
+	return state.ToolCall{ID: c.ID, Name: c.Name, Key: c.Key}
+}
 
 // callsOf returns the calls of a message.
 func (p *pairing) callsOf(message int) []pairedCall {

@@ -58,7 +58,7 @@ var finalErrors = []error{
 // mayPass reports whether an operation that has failed with err may succeed
 // later, for example because the store was away.
 func mayPass(err error) bool {
-	if errors.As(err, new(*answerError)) {
+	if errors.As(err, new(*decisionError)) {
 		return false
 	}
 	return !slices.ContainsFunc(finalErrors, func(final error) bool { return errors.Is(err, final) })

@@ -8,6 +8,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/loop"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -61,6 +62,9 @@ var (
 	// not suspended, or about which another accepted message decides. The message
 	// was not accepted.
 	ErrNotSuspended = loop.ErrNotSuspended
+	// ErrExpired is returned for a message that decides about a call whose time to
+	// wait is over: see tool.Expires. The message was not accepted.
+	ErrExpired = tool.ErrExpired
 	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
 	// ErrHolder is returned, together with ErrFenced, by the methods of runs whose
@@ -169,11 +173,11 @@ func ErrorClass(err error) string {
 	}
 }
 
-// answerError is the error of an answer that cannot be given.
-type answerError struct{ err error }
+// decisionError is the error of a decision that cannot be made.
+type decisionError struct{ err error }
 
-func (e *answerError) Error() string { return "answer: " + e.err.Error() }
-func (e *answerError) Unwrap() error { return e.err }
+func (e *decisionError) Error() string { return "decision: " + e.err.Error() }
+func (e *decisionError) Unwrap() error { return e.err }
 
 // panicError is the error of code of the user that has panicked, or has not
 // returned.

@@ -301,7 +301,7 @@ func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Docum
 			_, _ = c.decide(earlier) // as its run will
 		}
 		if _, err := c.decide(*msg); err != nil {
-			return &answerError{err}
+			return &decisionError{err}
 		}
 		return nil
 	}

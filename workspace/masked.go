@@ -56,6 +56,7 @@ type workspaceJSON struct {
 }
 
 type suspendedJSON struct {
+	Key    string          `json:"key"`
 	ID     string          `json:"id,omitempty"`
 	Name   string          `json:"name"`
 	Input  json.RawMessage `json:"input,omitempty"`
@@ -64,6 +65,8 @@ type suspendedJSON struct {
 	RunID  string          `json:"run_id"`
 	Since  time.Time       `json:"since,omitzero"`
 	Until  time.Time       `json:"until,omitzero"`
+	Client bool            `json:"client,omitempty"`
+	Begun  bool            `json:"begun,omitempty"`
 }
 
 // settingsJSON has only the names of MCP servers, because their configurations
@@ -101,7 +104,7 @@ func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
 	}
 	for _, s := range w.Suspended() {
 		out := suspendedJSON{
-			ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason), Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since, Until: s.Until,
+			Key: s.Key, Client: s.Client, Begun: s.Begun, ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason), Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since, Until: s.Until,
 		}
 		if s.Input != "" {
 			if out.Input, err = maskedJSON(json.RawMessage(s.Input), redact); err != nil {

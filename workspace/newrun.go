@@ -148,6 +148,9 @@ func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
 
 // receiveMessage adds the message to the conversation and to the settings.
 func (r *Run) receiveMessage() error {
+	if err := r.closeEdited(); err != nil {
+		return err
+	}
 	r.receiveDecisions()
 	if err := r.message.patch(r.state); err != nil {
 		return err
@@ -173,14 +176,21 @@ func (r *Run) receiveMessage() error {
 func (r *Run) receiveDecisions() { r.message, _ = r.decide(r.message) }
 
 // findDecisions is receiveDecisions for a run whose first commit has stored the
-// decisions. Approved calls are made or will be.
+// decisions.
 func (r *Run) findDecisions() {
-	if len(r.message.Answers) == 0 {
+	if len(r.message.decided()) == 0 {
 		return
 	}
-	said := map[state.JSON]bool{}
+	results := map[string]bool{}
 	for _, m := range state.Messages.Or(r.state, nil) {
-		said[m.Raw()] = true
+		if m, ok := m.(state.ToolResultMessage); ok {
+			results[m.Call().Key] = true
+		}
 	}
-	r.message.Answers = kept(r.message.Answers, func(a state.ToolResultMessage) bool { return said[a.Raw()] })
+	done := func(key string) bool {
+		was, waits := r.suspended.get(key)
+		return results[key] || waits && !was.Waits()
+	}
+	r.message.expired = kept(r.message.expired, done)
+	r.message.Decisions = kept(r.message.Decisions, func(d tool.Decision) bool { return done(d.Key) })
 }

@@ -16,5 +16,5 @@ func Example() {
 	// {"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"flights","input":{"to":"FCO"}}]}
 	// {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"[\"DY1872\",\"AZ1483\"]"}]}
 	// {"role":"assistant","content":[{"type":"text","text":"Two flights. I am looking at the fares."},{"type":"tool_use","id":"call_1_2","name":"fare","input":{"flight":"DY1872"}},{"type":"tool_use","id":"call_2","name":"fare","input":{"flight":"AZ1483"}}]}
-	// {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1_2","content":"99.00"},{"type":"tool_result","tool_use_id":"call_2","content":"There is no result: the call was not completed.","is_error":true}]}
+	// {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1_2","content":"99.00"},{"type":"tool_result","tool_use_id":"call_2","content":"There is no result: the call may have been made.","is_error":true}]}
 }

@@ -69,6 +69,15 @@ func Repeats(key string) bool { return key != "" && key[0] == repeated }
 // repeats: the same in each request, for the call and its result.
 func WireID(key string) string { return "call_" + key[1:] }
 
+// IDOf returns the id by which requests name a call with an id of its own and a
+// key: that id, unless it is missing or repeats.
+func IDOf(id, key string) string {
+	if key != "" && (id == "" || Repeats(key)) {
+		return WireID(key)
+	}
+	return id
+}
+
 // Valid reports whether a text may be a key.
 func Valid(key string) bool {
 	return key != "" && len(key) <= maxBytes && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
