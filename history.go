@@ -240,7 +240,7 @@ func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
 // branches. [State.Join] puts the answers into the order of the calls, and
 // reports a conflict only if two branches answer one call. Messages do not
 // change if they have the answer already, or if the call is not in them:
-// because the result was pushed by [History.Push], because the call was
+// because the result was pushed by [History.AppendOutside], because the call was
 // trimmed, or because the agent may not write Messages. The handler of Messages
 // gets the messages in front of the answers as the current value.
 //

@@ -27,7 +27,7 @@ func ExampleLoop() {
 		})))
 
 	ask := func(ctx context.Context, turn *loop.Turn) error {
-		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+		prompt, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func ExampleLoop() {
 	_, err = turn.Decide(ctx, "call_1")
 	fmt.Println(err)
 	fmt.Println(desk.Run(ctx, st))
-	fmt.Println(refunded.Or(st, 0))
+	fmt.Println(refunded.GetOr(st, 0))
 	// Output:
 	// true loop: suspended: call "call_1" of "refund": 120 euros are much
 	// <nil>

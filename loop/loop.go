@@ -65,7 +65,7 @@ type Agent struct {
 	// If the error may pass, and no answer was recorded, Ask is called again after
 	// a second, which doubles with each try up to a minute, or after the time that
 	// the service has named, but not more than 10 minutes; at most six times in
-	// all. See [Passing].
+	// all. See [Retryable].
 	Ask func(ctx context.Context, t *Turn) error
 	// Tools are those that the agent may use if it has the rights to their fields:
 	// see [tool.Usable].
@@ -138,7 +138,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		Loop: l, ctx: state.NewContext(ctx, st), st: st, run: runctx.RunOf(ctx),
 		names: slices.Sorted(maps.Keys(l.Agents)), turns: map[string]*Turn{},
 	}
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	for _, name := range r.names {
 		agent := l.Agents[name]
 		if agent.Ask == nil {
@@ -228,7 +228,7 @@ func (r *looping) answerOrphans() error {
 	}
 	st := r.run.State()
 	var orphans []state.ToolResultMessage
-	for _, c := range transcript.Pending(state.Messages.Or(st, nil)) {
+	for _, c := range transcript.Pending(state.Messages.GetOr(st, nil)) {
 		if _, ok := r.run.Approval(c.Key); !ok {
 			continue
 		}

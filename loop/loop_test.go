@@ -27,7 +27,7 @@ type script struct {
 }
 
 func (s *script) ask(ctx context.Context, turn *loop.Turn) error {
-	prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+	prompt, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func TestLoop(t *testing.T) {
 				require.ErrorIs(t, err, tc.err)
 			}
 			require.Equal(t, tc.asked, model.asked)
-			require.Equal(t, tc.said, spoken(state.Messages.Or(st, nil)))
+			require.Equal(t, tc.said, spoken(state.Messages.GetOr(st, nil)))
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestLoopOfTwoAgents(t *testing.T) {
 			return name, true
 		},
 		Commit: func(context.Context) error {
-			stored = append(stored, len(state.Messages.Or(st, nil)))
+			stored = append(stored, len(state.Messages.GetOr(st, nil)))
 			return nil
 		},
 	}
@@ -264,11 +264,11 @@ func TestLoopAsksAgain(t *testing.T) {
 		takes  time.Duration
 		passes bool
 	}{
-		"once":                {err: loop.Passing(failed, 0), noted: -1, tries: 1, takes: time.Second, passes: true},
+		"once":                {err: loop.Retryable(failed, 0), noted: -1, tries: 1, takes: time.Second, passes: true},
 		"five times":          {err: timeout{}, noted: -1, tries: 5, takes: 31 * time.Second, passes: true},
 		"too often":           {err: io.ErrUnexpectedEOF, noted: -1, tries: 6, takes: 31 * time.Second},
-		"the service says so": {err: loop.Passing(failed, 90*time.Second), noted: -1, tries: 1, takes: 90 * time.Second, passes: true},
-		"for too long":        {err: loop.Passing(failed, time.Hour), noted: -1, tries: 1, takes: 10 * time.Minute, passes: true},
+		"the service says so": {err: loop.Retryable(failed, 90*time.Second), noted: -1, tries: 1, takes: 90 * time.Second, passes: true},
+		"for too long":        {err: loop.Retryable(failed, time.Hour), noted: -1, tries: 1, takes: 10 * time.Minute, passes: true},
 		"what sends it knows": {err: failed, noted: 20 * time.Second, tries: 1, takes: 20 * time.Second, passes: true},
 		"final":               {err: failed, noted: -1, tries: 1},
 	} {
@@ -295,7 +295,7 @@ func TestLoopAsksAgain(t *testing.T) {
 			})
 		})
 	}
-	require.NoError(t, loop.Passing(nil, time.Second))
+	require.NoError(t, loop.Retryable(nil, time.Second))
 }
 
 // What was answered is not asked again, even if Ask says that its request failed.

@@ -337,7 +337,7 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result,
 	if err := t.commitRun(ctx); err != nil {
 		return nil, err
 	}
-	step, err := tool.Begin(ctx, t.st, t.tools, calls)
+	step, err := tool.BeginStep(ctx, t.st, t.tools, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -431,7 +431,7 @@ func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i i
 	}
 	if t.step == nil && t.open > 0 {
 		// The context of each call ends it, too.
-		if t.step, err = tool.Begin(context.WithoutCancel(ctx), t.st, t.tools, t.calls); err != nil {
+		if t.step, err = tool.BeginStep(context.WithoutCancel(ctx), t.st, t.tools, t.calls); err != nil {
 			return nil, 0, c, err
 		}
 	}
@@ -446,7 +446,7 @@ func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i i
 	if _, answered := t.Answered(c.Key); answered {
 		return nil, 0, c, &kindError{state.ErrAnswered, fmt.Errorf("loop: the call %s has a result", c.Key)}
 	}
-	step, err = tool.Begin(ctx, t.st, t.tools, []state.ToolCall{c})
+	step, err = tool.BeginStep(ctx, t.st, t.tools, []state.ToolCall{c})
 	return step, 0, c, err
 }
 

@@ -111,7 +111,7 @@ func Suspend(err error) error {
 // Begin begins the step of calls, which are those of one message of the model.
 // Nothing is called yet. When ctx has ended, no further call is made.
 //
-//	step, err := tool.Begin(ctx, st, tools, message.Calls())
+//	step, err := tool.BeginStep(ctx, st, tools, message.Calls())
 //	for i := range message.Calls() { // or concurrently, or not all of them
 //		r, err := step.Call(ctx, i)
 //	}

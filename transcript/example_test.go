@@ -118,7 +118,7 @@ func ExampleTrim_Handler() {
 			fmt.Println(err)
 		}
 	}
-	for _, m := range messages.Or(st, nil) {
+	for _, m := range messages.GetOr(st, nil) {
 		fmt.Println(m)
 	}
 	// Output:

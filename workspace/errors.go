@@ -8,8 +8,8 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/loop"
-	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -68,7 +68,7 @@ var (
 	// ErrRunEnded is returned by the methods of a run that has ended.
 	ErrRunEnded = errors.New("workspace: run has ended")
 	// ErrHolder is returned, together with ErrFenced, by the methods of runs whose
-	// Manager has lost its Options.Holder to another one.
+	// Manager has lost its Options.Name to another one.
 	ErrHolder = errors.New("workspace: another Manager has the name of the holder")
 	// ErrRunTimeout is the cause of a context of a run that has ended after
 	// Options.RunTimeout.

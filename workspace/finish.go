@@ -57,8 +57,8 @@ type successor struct {
 	dropped []ledger.DeadLetter // that had to go
 }
 
-// finish shortens the conversation and the history to Options.Messages and
-// Options.Results. Concurrent writes to the State are not stored.
+// finish shortens the conversation and the history to Options.KeepMessages and
+// Options.KeepResults. Concurrent writes to the State are not stored.
 func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

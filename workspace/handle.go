@@ -17,7 +17,7 @@ import (
 // the message, calls Options.Run and finishes the run. The status of the outcome
 // is StatusDone, or StatusFailed together with the error of the run.
 //
-// If another run is under way, msg.Busy determines what happens to the message.
+// If another run is under way, msg.WhenBusy determines what happens to the message.
 // If it is queued, or if this Manager holds Options.Runs runs already, the
 // message is handled in the background, by this Manager or another one, and
 // Handle waits as Await does. If it then fails, the error is ErrRunFailed. After
@@ -258,7 +258,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run,
 func (b *beginning) submission(lease ledger.Lease) ledger.Submission {
 	return ledger.Submission{
 		Message: ledger.Message{ID: b.message.ID, At: ledger.CurrentTime(), Trace: b.message.Trace, Body: b.body},
-		Busy:    ledger.Busy(b.busy), MaxQueue: b.m.opts.Queue, MaxQueueBytes: b.m.opts.QueueBytes, Lease: lease,
+		Busy:    ledger.WhenBusy(b.busy), MaxQueue: b.m.opts.Queue, MaxQueueBytes: b.m.opts.QueueBytes, Lease: lease,
 		Check: b.m.decisionsCheck(b.ledger.User(), &b.message),
 	}
 }
@@ -274,12 +274,12 @@ func (b Busy) ending() ledger.Ending {
 // busyOf determines what happens to a message that arrives during a run.
 func (m *Manager) busyOf(msg Message) (Busy, error) {
 	switch {
-	case !msg.Busy.valid():
-		return msg.Busy, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)
-	case msg.Busy == BusyDefault:
+	case !msg.WhenBusy.valid():
+		return msg.WhenBusy, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)
+	case msg.WhenBusy == BusyDefault:
 		return m.opts.Busy, nil
 	}
-	return msg.Busy, nil
+	return msg.WhenBusy, nil
 }
 
 // decisionsCheck returns a function that refuses a message with a decision that

@@ -374,7 +374,7 @@ const (
 type Busy int
 
 const (
-	// BusyDefault is Options.Busy in a Message, and BusyEnqueue in Options.
+	// BusyDefault is Options.WhenBusy in a Message, and BusyEnqueue in Options.
 	BusyDefault Busy = iota
 	// BusyEnqueue lets the message wait in a durable queue. The holder of the
 	// run handles it later.

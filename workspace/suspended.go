@@ -44,7 +44,7 @@ func decodeSuspended(doc *document.Document) (*suspendedCalls, error) {
 // agents that have made them. It leaves out those whose message is another one in
 // the history, because it was edited: what is shown must be what is made.
 func openCalls(st *state.State) (open []Suspended) {
-	pending := transcript.Pending(state.Messages.Or(st, nil))
+	pending := transcript.Pending(state.Messages.GetOr(st, nil))
 	if len(pending) == 0 {
 		return nil
 	}
