@@ -116,7 +116,7 @@ var aclReads = []struct {
 		return len(v) > 0, err
 	}},
 	{"Field.Or", false, func(st *state.State, f *state.Field[[]string]) (bool, error) {
-		return f.Or(st, []string{"default"})[0] == "v", nil
+		return f.GetOr(st, []string{"default"})[0] == "v", nil
 	}},
 	{"Field.Has", false, func(st *state.State, f *state.Field[[]string]) (bool, error) { return f.Has(st), nil }},
 	{"KV.Get", false, func(st *state.State, f *state.Field[[]string]) (bool, error) {
@@ -391,7 +391,7 @@ func TestACLWithoutATeamEveryFieldIsPublic(t *testing.T) {
 	f := &state.Field[string]{Name: "f"}
 	st := state.New(state.MustSchema(f))
 	require.NoError(t, f.Set(st.As("anybody"), "x"))
-	require.Equal(t, "x", f.Or(st.As("somebody"), ""))
+	require.Equal(t, "x", f.GetOr(st.As("somebody"), ""))
 	require.EqualValues(t, 1, st.As("somebody").Version())
 	require.ErrorIs(t, f.Set(st.As(""), "y"), state.ErrDenied)
 	require.False(t, f.Has(st.As("")))

@@ -185,10 +185,10 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 		wrong := open.matcher.checkName(call, m.Call())
 		switch own := d.rights == nil || open.result.agent == d.agent(); {
 		case !known || refused != nil && (!own || call < 0 || wrong != nil):
-		case !own:
-			refused = d.denied("answer a call of "+fault.Quote(open.result.agent)+" in", historyName)
 		case call < 0:
 			refused = callError(m.Call(), ErrAnswered)
+		case !own:
+			refused = d.denied("answer a call of "+fault.Quote(open.result.agent)+" in", historyName)
 		case wrong != nil:
 			refused = callError(m.Call(), wrong)
 		default:

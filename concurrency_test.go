@@ -88,7 +88,7 @@ var concMethods = []func(st *state.State, r *rand.Rand) error{
 	},
 	func(st *state.State, r *rand.Rand) error { _, err := concTotal.Delete(st); return err },
 	func(st *state.State, r *rand.Rand) error { _, err := concTags.Get(st); return err },
-	func(st *state.State, r *rand.Rand) error { concTitle.Or(st, ""); concTitle.Has(st); return nil },
+	func(st *state.State, r *rand.Rand) error { concTitle.GetOr(st, ""); concTitle.Has(st); return nil },
 	func(st *state.State, r *rand.Rand) error { _, err := state.GetAs[string](st, "title"); return err },
 	func(st *state.State, r *rand.Rand) error {
 		for range state.ListItems(st, concLog, -5) {
@@ -142,7 +142,7 @@ var concMethods = []func(st *state.State, r *rand.Rand) error{
 	},
 	func(st *state.State, r *rand.Rand) error {
 		return st.WithCause("test").Update(func(tx *state.State) error {
-			n := concFirst.Or(tx, 0)
+			n := concFirst.GetOr(tx, 0)
 			if err := concOther.Set(tx, -n); err != nil {
 				return err
 			}
@@ -254,8 +254,8 @@ func TestConcurrencyLosesNoUpdate(t *testing.T) {
 	const writers = 8
 	each := min(effort.Runs(2000), 10_000)
 	key := func(i, n int) string { return strconv.Itoa(i) + ":" + strconv.Itoa(n) }
-	appended := func(st *state.State) []string { return concLog.Or(st, nil) }
-	counted := func(st *state.State) int { return concTotal.Or(st, 0) }
+	appended := func(st *state.State) []string { return concLog.GetOr(st, nil) }
+	counted := func(st *state.State) int { return concTotal.GetOr(st, 0) }
 	tests := []struct {
 		name  string
 		write func(st *state.State, i, n int) error
@@ -271,7 +271,7 @@ func TestConcurrencyLosesNoUpdate(t *testing.T) {
 			for _, r := range st.History().All() {
 				ids = append(ids, r.ID)
 			}
-			for _, m := range state.Messages.Or(st, nil) {
+			for _, m := range state.Messages.GetOr(st, nil) {
 				said = append(said, m.(state.TextMessage).Text())
 			}
 			require.True(t, slices.Equal(ids, said), "results and messages are in one order")
@@ -316,7 +316,7 @@ func TestConcurrencyLosesNoUpdate(t *testing.T) {
 // Nobody sees a version before it is whole, or an older one after a newer.
 func TestConcurrencyShowsWholeVersions(t *testing.T) {
 	get := func(f *state.Field[int]) func(*state.State) int {
-		return func(st *state.State) int { return f.Or(st, 0) }
+		return func(st *state.State) int { return f.GetOr(st, 0) }
 	}
 	count := func(st *state.State) int { return st.History().Len() }
 	talk := func(st *state.State) int { return state.ListLen(st, state.Messages) }
@@ -450,7 +450,7 @@ func TestConcurrencyJoinsABranchOnce(t *testing.T) {
 			}
 		})
 		require.EqualValues(t, 1, joined.Load())
-		require.Equal(t, int(2-late.Load()), concTotal.Or(st, 0), "a write that was accepted is joined")
+		require.Equal(t, int(2-late.Load()), concTotal.GetOr(st, 0), "a write that was accepted is joined")
 	}
 }
 
@@ -486,7 +486,7 @@ func TestConcurrencyWatchSeesEveryVersionOnceInOrder(t *testing.T) {
 		})
 		synctest.Wait() // the watchers have seen all, and wait
 		cancel()
-		want := concLog.Or(st, nil)
+		want := concLog.GetOr(st, nil)
 		require.Len(t, want, writers*each)
 		for _, seen := range []func() []string{host, bob, named} {
 			require.Equal(t, want, seen())
@@ -604,7 +604,7 @@ func TestConcurrencyUpdateRunsAgain(t *testing.T) {
 		outer func(st *state.State) error // between the first run's inner and its end
 		runs  int
 	}{
-		{"read and changed", func(tx *state.State) error { concTitle.Or(tx, ""); return nil }, set("title"), 2},
+		{"read and changed", func(tx *state.State) error { concTitle.GetOr(tx, ""); return nil }, set("title"), 2},
 		{"read by name and changed", func(tx *state.State) error { tx.KV().Get("title"); return nil }, set("title"), 2},
 		{"asked for and appeared", func(tx *state.State) error { tx.KV().Has("k"); return nil }, set("k"), 2},
 		{"length read and appended", func(tx *state.State) error { state.ListLen(tx, concLog); return nil }, set("log"), 2},
@@ -618,10 +618,10 @@ func TestConcurrencyUpdateRunsAgain(t *testing.T) {
 			return concTitle.Update(tx, func(s string) (string, error) { return s + "!", nil })
 		}, set("title"), 2},
 		{"read in a nested Update", func(tx *state.State) error {
-			return tx.Update(func(tx *state.State) error { concTitle.Or(tx, ""); return nil })
+			return tx.Update(func(tx *state.State) error { concTitle.GetOr(tx, ""); return nil })
 		}, set("title"), 2},
-		{"read in a branch", func(tx *state.State) error { concTitle.Or(tx.Fork(), ""); return nil }, set("title"), 2},
-		{"read in a snapshot", func(tx *state.State) error { concTitle.Or(tx.Snapshot(), ""); return nil }, set("title"), 2},
+		{"read in a branch", func(tx *state.State) error { concTitle.GetOr(tx.Fork(), ""); return nil }, set("title"), 2},
+		{"read in a snapshot", func(tx *state.State) error { concTitle.GetOr(tx.Snapshot(), ""); return nil }, set("title"), 2},
 		{"history read and grown", func(tx *state.State) error { tx.History().Len(); return nil },
 			func(st *state.State) error { return st.History().Append(concSaid("hi")) }, 2},
 		{"popped and grown", func(tx *state.State) error { _, _, err := tx.History().Pop(); return err },
@@ -637,7 +637,7 @@ func TestConcurrencyUpdateRunsAgain(t *testing.T) {
 
 		{"keys listed, one changed", func(tx *state.State) error { tx.KV().Keys(); return nil }, set("title"), 1},
 		{"not listed, one appeared", func(tx *state.State) error { tx.KV().Get("old"); return nil }, set("k"), 1},
-		{"another changed", func(tx *state.State) error { concTitle.Or(tx, ""); return nil }, set("old"), 1},
+		{"another changed", func(tx *state.State) error { concTitle.GetOr(tx, ""); return nil }, set("old"), 1},
 		{"merged blindly and merged", func(tx *state.State) error { return concLog.Set(tx, []string{"mine"}) }, set("log"), 1},
 		{"merged blindly and overwritten", func(tx *state.State) error { return concLog.Set(tx, []string{"mine"}) },
 			func(st *state.State) error { return concLog.Replace(st, []string{"other"}) }, 1},
@@ -648,7 +648,7 @@ func TestConcurrencyUpdateRunsAgain(t *testing.T) {
 		{"own handler on both sides", func(tx *state.State) error { return concGlued.Set(tx, "mine") }, set("glued"), 1},
 		{"written and read back", func(tx *state.State) error {
 			err := concTitle.Set(tx, "mine")
-			concTitle.Or(tx, "")
+			concTitle.GetOr(tx, "")
 			return err
 		}, set("old"), 1},
 	}
@@ -706,14 +706,14 @@ func TestConcurrencyHandlerHoldsNoLock(t *testing.T) {
 	require.NoError(t, slow.Replace(st, 10), "the same field, without its handler")
 	require.NoError(t, st.Update(func(tx *state.State) error { return plain.Set(tx, "y") }))
 	require.NoError(t, st.History().Append(concSaid("hi")))
-	require.Equal(t, 10, slow.Or(st, 0))
+	require.Equal(t, 10, slow.GetOr(st, 0))
 	f := st.Fork()
 	require.NoError(t, plain.Set(f, "z"))
 	require.NoError(t, st.Join(f))
 	go func() { <-entered }() // it runs again, for slow has changed
 	close(leave)
 	require.NoError(t, <-done)
-	require.Equal(t, 11, slow.Or(st, 0))
+	require.Equal(t, 11, slow.GetOr(st, 0))
 }
 
 // The tests below prove that a write whose own code overtakes it fails
@@ -737,8 +737,8 @@ func TestAWriteThroughTheOuterHandleIsFoundWithinASecond(t *testing.T) {
 		inside func(st, tx *state.State) error // also reads through tx what it writes through st
 		fields []string
 	}{
-		{"set", func(st, tx *state.State) error { ownLog.Or(tx, nil); return ownLog.Set(st, []string{"x"}) }, []string{"log"}},
-		{"update", func(st, tx *state.State) error { ownCount.Or(tx, 0); return ownCount.Update(st, ownInc) }, []string{"count"}},
+		{"set", func(st, tx *state.State) error { ownLog.GetOr(tx, nil); return ownLog.Set(st, []string{"x"}) }, []string{"log"}},
+		{"update", func(st, tx *state.State) error { ownCount.GetOr(tx, 0); return ownCount.Update(st, ownInc) }, []string{"count"}},
 		{"overwritten on both sides", func(st, tx *state.State) error {
 			return errors.Join(ownCount.Set(tx, 1), ownCount.Set(st, 2))
 		}, []string{"count"}},
@@ -749,17 +749,17 @@ func TestAWriteThroughTheOuterHandleIsFoundWithinASecond(t *testing.T) {
 			return errors.Join(st.KV().Set("k", 1), err)
 		}, []string{"k"}},
 		{"patch", func(st, tx *state.State) error {
-			ownCount.Or(tx, 0)
-			ownLog.Or(tx, nil)
+			ownCount.GetOr(tx, 0)
+			ownLog.GetOr(tx, nil)
 			n++
 			return st.Patch(map[string]any{"count": n, "log": []string{}})
 		}, []string{"count", "log"}},
 		{"another transaction", func(st, tx *state.State) error {
-			ownCount.Or(tx, 0)
-			return st.Update(func(tx *state.State) error { return ownCount.Set(tx, ownCount.Or(tx, 0)+1) })
+			ownCount.GetOr(tx, 0)
+			return st.Update(func(tx *state.State) error { return ownCount.Set(tx, ownCount.GetOr(tx, 0)+1) })
 		}, []string{"count"}},
 		{"join", func(st, tx *state.State) error {
-			ownLog.Or(tx, nil)
+			ownLog.GetOr(tx, nil)
 			f := st.Fork()
 			return errors.Join(ownLog.Set(f, []string{"x"}), st.Join(f))
 		}, []string{"log"}},
@@ -768,14 +768,14 @@ func TestAWriteThroughTheOuterHandleIsFoundWithinASecond(t *testing.T) {
 			return st.History().Append(state.InferenceResult{})
 		}, []string{"history"}},
 		{"from a goroutine that it waits for", func(st, tx *state.State) error {
-			ownCount.Or(tx, 0)
+			ownCount.GetOr(tx, 0)
 			done := make(chan error)
 			go func() { done <- ownCount.Update(st, ownInc) }()
 			return <-done
 		}, []string{"count"}},
 		{"in a nested transaction", func(st, tx *state.State) error {
 			return tx.Update(func(inner *state.State) error {
-				ownCount.Or(inner, 0)
+				ownCount.GetOr(inner, 0)
 				return errors.Join(ownOther.Set(inner, 2), ownCount.Update(st, ownInc))
 			})
 		}, []string{"count"}},
@@ -844,7 +844,7 @@ func TestAWriteWaitsNoLongerThanAnotherOneTakes(t *testing.T) {
 		}))
 		require.Equal(t, 9, runs)
 		require.Equal(t, took, <-waited)
-		require.Equal(t, 3, ownCount.Or(st, 0))
+		require.Equal(t, 3, ownCount.GetOr(st, 0))
 	})
 }
 
@@ -881,7 +881,7 @@ func TestAWriteThatOthersOvertakeSucceeds(t *testing.T) {
 		for name, write := range map[string]func(st *state.State) error{
 			"transaction": func(st *state.State) error {
 				return st.Update(func(tx *state.State) error {
-					n := ownCount.Or(tx, 0)
+					n := ownCount.GetOr(tx, 0)
 					time.Sleep(took)
 					return ownOther.Set(tx, n)
 				})
@@ -939,14 +939,14 @@ func TestSlowTransactionsOfOneFieldAllSucceed(t *testing.T) {
 		for i := range 8 {
 			wg.Go(func() {
 				require.NoError(t, st.Update(func(tx *state.State) error {
-					n := ownCount.Or(tx, 0)
+					n := ownCount.GetOr(tx, 0)
 					time.Sleep(time.Duration(20+10*i) * time.Millisecond)
 					return ownCount.Set(tx, n+1)
 				}))
 			})
 		}
 		wg.Wait()
-		require.Equal(t, 8, ownCount.Or(st, 0))
+		require.Equal(t, 8, ownCount.GetOr(st, 0))
 	})
 }
 
@@ -1148,11 +1148,11 @@ func reentryShapeOf[T any](name string, make func(s string) T, handlers ...state
 				return f.Update(st, func(T) (T, error) { reenter("Update"); return value(), nil })
 			})
 			add("KV.Set "+f.Name, func(st *state.State) error { return st.KV().Set(f.Name, value()) })
-			add("Get "+f.Name, func(st *state.State) error { f.Or(st, value()); st.KV().Get(f.Name); return nil })
+			add("Get "+f.Name, func(st *state.State) error { f.GetOr(st, value()); st.KV().Get(f.Name); return nil })
 			add("Delete "+f.Name, func(st *state.State) error { _, err := f.Delete(st); return err })
 			add("a transaction "+f.Name, func(st *state.State) error {
 				return st.Update(func(tx *state.State) error {
-					f.Or(tx, value())
+					f.GetOr(tx, value())
 					reenter("transaction")
 					return f.Set(tx, value())
 				})
@@ -1575,9 +1575,9 @@ func TestCodeOfUsersMayEndItsGoroutine(t *testing.T) {
 				require.JSONEq(t, withoutVersion(t, exported), withoutVersion(t, after), "nothing was written")
 				past := st.Snapshot()
 				require.NoError(t, st.Join(a, b))
-				require.Equal(t, 6, f.sum.Or(st, 0))
-				require.Equal(t, 6, f.valid.Or(st, 0))
-				require.Equal(t, []int{1, 2, 3}, f.list.Or(st, nil))
+				require.Equal(t, 6, f.sum.GetOr(st, 0))
+				require.Equal(t, 6, f.valid.GetOr(st, 0))
+				require.Equal(t, []int{1, 2, 3}, f.list.GetOr(st, nil))
 				require.ErrorIs(t, st.Join(a), state.ErrReadOnly)
 				for _, info := range st.Fields() {
 					v, ok := st.KV().Get(info.Name)
@@ -1592,12 +1592,12 @@ func TestCodeOfUsersMayEndItsGoroutine(t *testing.T) {
 					f.add(t, tx, 4)
 					return f.other.Update(tx, func(n int) (int, error) { return n + 1, nil })
 				}))
-				require.Equal(t, 10, f.sum.Or(st, 0))
+				require.Equal(t, 10, f.sum.GetOr(st, 0))
 				require.NoError(t, st.History().Answer(answer))
 				_, err = st.Effects(past)
 				require.NoError(t, err)
 				require.NoError(t, st.Revert(past))
-				require.Equal(t, 1, f.sum.Or(st, 0))
+				require.Equal(t, 1, f.sum.GetOr(st, 0))
 				_, err = state.Import(schema, after)
 				require.NoError(t, err)
 			}))

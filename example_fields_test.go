@@ -28,7 +28,7 @@ func ExampleField() {
 
 	err := errors.Join(name.Set(st, "Ada"), ship.Set(st, Address{City: "London"}))
 	to, _ := ship.Get(st)
-	fmt.Println(err, name.Or(st, "nobody"), to.City)
+	fmt.Println(err, name.GetOr(st, "nobody"), to.City)
 
 	deleted, err := ship.Delete(st)
 	fmt.Println(deleted, err, ship.Has(st))
@@ -50,7 +50,7 @@ func ExampleField_Update() {
 		todo.Set(st, []string{"answer"}),
 		todo.Update(st, func(list []string) ([]string, error) { return list[1:], nil }),
 	)
-	fmt.Println(err, todo.Or(st, nil))
+	fmt.Println(err, todo.GetOr(st, nil))
 	// Output: <nil> [search answer]
 }
 
@@ -105,7 +105,7 @@ func ExampleState_Patch() {
 
 	fmt.Println(st.Patch(map[string]any{"city": "Lisbon", "guests": 2.0, "arrival": "2027-03-01"}))
 	fmt.Println(st.Patch(map[string]any{"city": nil, "guests": 2.5, "pets": true}))
-	fmt.Println(city.Or(st, "-"), guests.Or(st, 0), arrival.Or(st, state.Time{}), "at version", st.Version())
+	fmt.Println(city.GetOr(st, "-"), guests.GetOr(st, 0), arrival.GetOr(st, state.Time{}), "at version", st.Version())
 	// Output:
 	// <nil>
 	// state: "guests": want integer, got a number it cannot hold
@@ -159,7 +159,7 @@ func ExampleField_Get() {
 
 	got, err2 := tags.Get(st)
 	got[0] = "changed too"
-	fmt.Println(tags.Or(st, nil), err, err2)
+	fmt.Println(tags.GetOr(st, nil), err, err2)
 
 	// A handle whose type differs from the schema's gets an error, not a value.
 	_, err = (&state.Field[bool]{Name: "tags"}).Get(st)
@@ -176,10 +176,10 @@ func ExampleField_SetWith() {
 	st := state.New(state.MustSchema(notes))
 	buggy := state.NewHandler("buggy", func([]string, bool, []string) ([]string, error) { panic("a bug") })
 
-	fmt.Println(notes.Set(st, []string{"a", "b"}), notes.Or(st, nil))
-	fmt.Println(notes.SetWith(st, []string{"b", "c"}, state.Union[[]string]()), notes.Or(st, nil))
-	fmt.Println(notes.Replace(st, []string{"z"}), notes.Or(st, nil))
-	fmt.Println(notes.SetWith(st, []string{"!"}, buggy), notes.Or(st, nil))
+	fmt.Println(notes.Set(st, []string{"a", "b"}), notes.GetOr(st, nil))
+	fmt.Println(notes.SetWith(st, []string{"b", "c"}, state.Union[[]string]()), notes.GetOr(st, nil))
+	fmt.Println(notes.Replace(st, []string{"z"}), notes.GetOr(st, nil))
+	fmt.Println(notes.SetWith(st, []string{"!"}, buggy), notes.GetOr(st, nil))
 	// Output:
 	// <nil> [a b]
 	// <nil> [a b c]
@@ -202,7 +202,7 @@ func ExampleField_reference() {
 	err := client.Set(st, &searchClient{answer: func(query string) string { return query + ": 3 pages" }})
 
 	branch := st.Fork() // a branch has the same client
-	search := client.Or(branch, nil)
+	search := client.GetOr(branch, nil)
 	_ = found.Set(branch, []string{search.Search("otters")})
 	_ = st.Join(branch)
 	fmt.Print(st.Describe(), err)
@@ -393,7 +393,7 @@ func Example_agents() {
 		notes.Set(b.As("search"), []string{"refunds within 30 days"}),
 		st.Join(a, b), // merges in this order, whichever branch was written first
 	)
-	fmt.Println(notes.Or(search, nil), err)
+	fmt.Println(notes.GetOr(search, nil), err)
 	_, err = card.Get(search)
 	fmt.Println(err)
 	fmt.Println(st.Redact("charged 4242-4242-4242"))
@@ -416,7 +416,7 @@ func ExampleNewContext() {
 		return visits.Update(me, func(n int) (int, error) { return n + 1, nil })
 	}
 	ctx := state.NewContext(context.Background(), st.As("support"))
-	fmt.Println(tool(ctx), tool(ctx), tool(context.Background()), visits.Or(st, 0))
+	fmt.Println(tool(ctx), tool(ctx), tool(context.Background()), visits.GetOr(st, 0))
 	// Output:
 	// <nil> <nil> no state 2
 }
@@ -515,7 +515,7 @@ func ExampleNewHandler() {
 	st := state.New(state.MustSchema(answer))
 	fmt.Println(answer.Set(st, "42"))
 	fmt.Println(answer.Set(st, "43"))
-	fmt.Println(answer.Or(st, ""))
+	fmt.Println(answer.GetOr(st, ""))
 	// Output:
 	// <nil>
 	// state: "answer": handler once: it has been set
@@ -526,7 +526,7 @@ func ExampleReplace() {
 	tags := &state.Field[[]string]{Name: "tags", Handler: state.Replace[[]string]()}
 	st := state.New(state.MustSchema(tags))
 	err := errors.Join(tags.Set(st, []string{"a", "b"}), tags.Set(st, []string{"c"}))
-	fmt.Println(tags.Or(st, nil), err)
+	fmt.Println(tags.GetOr(st, nil), err)
 	// Output: [c] <nil>
 }
 
@@ -536,7 +536,7 @@ func ExampleAppend() {
 	tags := &state.Field[[]string]{Name: "tags", Handler: state.Replace[[]string]()}
 	st := state.New(state.MustSchema(tags))
 	err := errors.Join(tags.Set(st, []string{"a"}), tags.SetWith(st, []string{"b"}, state.Append[[]string]()))
-	fmt.Println(tags.Or(st, nil), err)
+	fmt.Println(tags.GetOr(st, nil), err)
 	// Output: [a b] <nil>
 }
 
@@ -548,7 +548,7 @@ func ExampleKeepLast() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println(recent.Or(st, nil))
+	fmt.Println(recent.GetOr(st, nil))
 	// Output: [cart checkout]
 }
 
@@ -556,7 +556,7 @@ func ExampleUnion() {
 	ids := &state.Field[[]int]{Name: "ids", Handler: state.Union[[]int]()}
 	st := state.New(state.MustSchema(ids))
 	err := errors.Join(ids.Set(st, []int{3, 1}), ids.Set(st, []int{1, 2, 2}))
-	fmt.Println(ids.Or(st, nil), err)
+	fmt.Println(ids.GetOr(st, nil), err)
 	// Output: [3 1 2] <nil>
 }
 
@@ -568,7 +568,7 @@ func ExampleMergeByID() {
 		tasks.Set(st, []Task{{"1", "open"}, {"2", "open"}}),
 		tasks.Set(st, []Task{{"1", "done"}, {"3", "open"}}),
 	)
-	fmt.Println(tasks.Or(st, nil), err)
+	fmt.Println(tasks.GetOr(st, nil), err)
 	// Output: [{1 done} {2 open} {3 open}] <nil>
 }
 
@@ -579,7 +579,7 @@ func ExampleMergeMap() {
 		scores.Set(st, map[string]int{"ada": 1, "alan": 1}),
 		scores.Set(st, map[string]int{"alan": 2}),
 	)
-	fmt.Println(scores.Or(st, nil), err)
+	fmt.Println(scores.GetOr(st, nil), err)
 	// Output: map[ada:1 alan:2] <nil>
 }
 
@@ -588,7 +588,7 @@ func ExampleSum() {
 	st := state.New(state.MustSchema(tokens))
 	a, b := st.Fork(), st.Fork()
 	err := errors.Join(tokens.Set(a, 120), tokens.Set(b, 80), st.Join(a, b))
-	fmt.Println(tokens.Or(st, 0), err)
+	fmt.Println(tokens.GetOr(st, 0), err)
 	// Output: 200 <nil>
 }
 
@@ -601,7 +601,7 @@ func ExampleMax() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println(best.Or(st, 0), worst.Or(st, 0))
+	fmt.Println(best.GetOr(st, 0), worst.GetOr(st, 0))
 	// Output: 0.9 0.4
 }
 
@@ -615,7 +615,7 @@ func ExampleFirstWins() {
 		title.Set(a, "from a"), mood.Set(a, "from a"),
 		st.Join(a, b),
 	)
-	fmt.Printf("%q %q %v\n", title.Or(st, ""), mood.Or(st, ""), err)
+	fmt.Printf("%q %q %v\n", title.GetOr(st, ""), mood.GetOr(st, ""), err)
 	// Output: "from a" "from b" <nil>
 }
 
@@ -626,7 +626,7 @@ func ExampleMergeMap_counters() {
 		tokens.Set(st, map[string]int{"input": 120, "output": 30}),
 		tokens.Set(st, map[string]int{"input": 200, "cached": 80}),
 	)
-	fmt.Println(tokens.Or(st, nil), err)
+	fmt.Println(tokens.GetOr(st, nil), err)
 	// Output: map[cached:80 input:320 output:30] <nil>
 }
 
@@ -637,14 +637,14 @@ func ExampleState_Update() {
 	fmt.Println(from.Set(st, 10))
 
 	move := func(tx *state.State) error {
-		n := from.Or(tx, 0)
+		n := from.GetOr(tx, 0)
 		if n < 4 {
 			return errors.New("not enough")
 		}
-		return errors.Join(from.Set(tx, n-4), to.Set(tx, to.Or(tx, 0)+4))
+		return errors.Join(from.Set(tx, n-4), to.Set(tx, to.GetOr(tx, 0)+4))
 	}
 	fmt.Println(st.Update(move), st.Update(move), st.Update(move))
-	fmt.Println(from.Or(st, 0), to.Or(st, 0), "at version", st.Version())
+	fmt.Println(from.GetOr(st, 0), to.GetOr(st, 0), "at version", st.Version())
 	// Output:
 	// <nil>
 	// <nil> <nil> not enough
@@ -667,7 +667,7 @@ func ExampleState_Join() {
 	}
 	wg.Wait()
 	fmt.Println(st.Join(branches...), "at version", st.Version())
-	for _, doc := range docs.Or(st, nil) {
+	for _, doc := range docs.GetOr(st, nil) {
 		fmt.Println(doc)
 	}
 	fmt.Println(errors.Is(st.Join(branches[0]), state.ErrReadOnly))
@@ -688,7 +688,7 @@ func ExampleState_Join_conflict() {
 	err := st.Join(a, b)
 	var conflict *state.ConflictError
 	fmt.Println(errors.As(err, &conflict), conflict.Fields, title.Has(st))
-	fmt.Println(st.Join(b), title.Or(st, "")) // one of them alone is fine
+	fmt.Println(st.Join(b), title.GetOr(st, "")) // one of them alone is fine
 	// Output:
 	// <nil> <nil>
 	// true [title] false
@@ -700,8 +700,8 @@ func ExampleState_Snapshot() {
 	st := state.New(state.MustSchema(city))
 	fmt.Println(city.Set(st, "Lisbon"))
 	snap := st.Snapshot()
-	fmt.Println(city.Set(st, "Porto"), city.Or(snap, ""), city.Set(snap, "Faro"))
-	fmt.Println(st.Revert(snap), city.Or(st, ""), "at version", st.Version())
+	fmt.Println(city.Set(st, "Porto"), city.GetOr(snap, ""), city.Set(snap, "Faro"))
+	fmt.Println(st.Revert(snap), city.GetOr(st, ""), "at version", st.Version())
 	// Output:
 	// <nil>
 	// <nil> Lisbon state: "city": read-only: a snapshot or a transaction that has ended
@@ -719,7 +719,7 @@ func ExampleState_Join_settled() {
 	fmt.Println(errors.Is(st.Join(a, b), state.ErrConflict))
 
 	fmt.Println(title.Set(b, "Draft"), st.Join(a, b)) // b withdraws its title
-	fmt.Println(title.Or(st, ""), notes.Or(st, nil))
+	fmt.Println(title.GetOr(st, ""), notes.GetOr(st, nil))
 	// Output:
 	// <nil>
 	// <nil> <nil> <nil>
@@ -742,11 +742,11 @@ func ExampleState_Update_concurrent() {
 	for range 10 {
 		wg.Go(func() {
 			err := st.Update(func(tx *state.State) error {
-				n := stock.Or(tx, 0)
+				n := stock.GetOr(tx, 0)
 				if n == 0 {
 					return soldOut
 				}
-				return errors.Join(stock.Set(tx, n-1), reserved.Set(tx, reserved.Or(tx, 0)+1))
+				return errors.Join(stock.Set(tx, n-1), reserved.Set(tx, reserved.GetOr(tx, 0)+1))
 			})
 			if errors.Is(err, soldOut) {
 				refused.Add(1)
@@ -754,7 +754,7 @@ func ExampleState_Update_concurrent() {
 		})
 	}
 	wg.Wait()
-	fmt.Println(stock.Or(st, 0), reserved.Or(st, 0), refused.Load(), "at version", st.Version())
+	fmt.Println(stock.GetOr(st, 0), reserved.GetOr(st, 0), refused.Load(), "at version", st.Version())
 	// Output:
 	// <nil>
 	// 0 3 7 at version 4
@@ -771,9 +771,9 @@ func ExampleState_With() {
 		fmt.Println(err)
 		return
 	}
-	_ = notes.Set(req, []string{"asked by " + user.Or(req, "nobody")})
+	_ = notes.Set(req, []string{"asked by " + user.GetOr(req, "nobody")})
 
-	fmt.Println(user.Or(req, "nobody"), user.Or(st, "nobody"), notes.Or(st, nil))
+	fmt.Println(user.GetOr(req, "nobody"), user.GetOr(st, "nobody"), notes.GetOr(st, nil))
 	fmt.Println(user.Set(req, "ben"))
 	// Output:
 	// ann nobody [asked by ann]
@@ -790,7 +790,7 @@ func ExampleState_Fork_clone() {
 	clone := st.Snapshot().Fork()
 	_ = total.Set(clone, 2)
 
-	fmt.Println(total.Or(clone, 0), total.Or(st, 0))
+	fmt.Println(total.GetOr(clone, 0), total.GetOr(st, 0))
 	fmt.Println(st.Join(clone))
 	// Output:
 	// 42 40
@@ -870,7 +870,7 @@ func ExampleState_At() {
 	fmt.Println(city.Set(st, "Lisbon"), city.Set(st, "Porto"))
 	for v := range st.Version() + 1 {
 		past, err := st.At(v)
-		fmt.Println(v, city.Or(past, "-"), err)
+		fmt.Println(v, city.GetOr(past, "-"), err)
 	}
 	_, err := st.At(99)
 	fmt.Println(err, errors.Is(err, state.ErrNotFound))
@@ -965,7 +965,7 @@ func ExampleState_Export() {
 	data, err := st.Export()
 	fmt.Println(err, string(data))
 	back, err := state.Import(schema, data)
-	fmt.Println(err, score.Or(back, 0), scratch.Has(back), back.Version())
+	fmt.Println(err, score.GetOr(back, 0), scratch.Has(back), back.Version())
 
 	fmt.Println(st.EndRun(), scratch.Has(st))
 	// Output:
@@ -1007,7 +1007,7 @@ func ExampleImport() {
 	date := &state.Field[state.Time]{Name: "due"}
 	newer := state.MustSchema(points, date, &state.Field[string]{Name: "level"})
 	back, err := state.Import(newer, data)
-	fmt.Println(err, points.Or(back, 0), date.Or(back, state.Time{}).Time().Weekday(), "at version", back.Version())
+	fmt.Println(err, points.GetOr(back, 0), date.GetOr(back, state.Time{}).Time().Weekday(), "at version", back.Version())
 
 	_, err = state.Import(newer, []byte(`{"format":1,"version":3,"fields":[{"name":"score","value":"seven"}]}`))
 	fmt.Println(err)
@@ -1038,7 +1038,7 @@ func ExampleField_evolution() {
 		return int(math.Round(100 * value)), err
 	}}
 	st, err := state.Import(state.MustSchema(orderID, amount), stored)
-	fmt.Println(orderID.Or(st, ""), amount.Or(st, 0), err)
+	fmt.Println(orderID.GetOr(st, ""), amount.GetOr(st, 0), err)
 	// Output: W2378156 11990 <nil>
 }
 
@@ -1068,7 +1068,7 @@ func Example_testing() {
 	bad := step(st, func(string) map[string]any { return map[string]any{"intent": "other", "answer": "Yes."} })
 	fmt.Println(err, next(st), bad, st.Version() == before)
 	good := step(st, func(string) map[string]any { return map[string]any{"answer": "Yes."} })
-	fmt.Println(good, answer.Or(st, ""))
+	fmt.Println(good, answer.GetOr(st, ""))
 	// Output:
 	// <nil> clerk state: patch "intent": access denied to agent "clerk" true
 	// <nil> Yes.

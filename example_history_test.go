@@ -27,7 +27,7 @@ func ExampleHistory_Append() {
 	)
 	last, _ := st.History().Last()
 	fmt.Println(err, st.History().Len(), last.Agent, !last.CreatedAt.Before(last.StartedAt))
-	for _, m := range state.Messages.Or(st, nil) {
+	for _, m := range state.Messages.GetOr(st, nil) {
 		fmt.Println(m)
 	}
 	// Output:
@@ -116,7 +116,7 @@ func ExampleHistory_Answer() {
 		history.Answer(state.ToolResult(calls[1], `"paid"`)),
 		history.Answer(state.ToolResult(calls[0], `["policy.md"]`)),
 	)
-	for _, m := range state.Messages.Or(st, nil) {
+	for _, m := range state.Messages.GetOr(st, nil) {
 		fmt.Println(m)
 	}
 	last, _ := history.Last()
@@ -173,11 +173,11 @@ func ExampleHistory_Pending() {
 
 // The title of a chat comes from a call of the model that is not part of the
 // chat.
-func ExampleHistory_Push() {
+func ExampleHistory_AppendOutside() {
 	st := state.New(nil)
 	err := errors.Join(
 		state.Messages.Set(st, []state.Message{state.UserText("Where is my order?")}),
-		st.History().Push(state.InferenceResult{Input: "title", Output: []state.Message{state.AssistantText("A lost order")}}),
+		st.History().AppendOutside(state.InferenceResult{Input: "title", Output: []state.Message{state.AssistantText("A lost order")}}),
 	)
 	title, _ := st.History().Last()
 	fmt.Println(title.Output[0], state.ListLen(st, state.Messages), err)

@@ -17,7 +17,7 @@ func Example() {
 		notes.Set(st, []string{"asked about trains"}),
 		notes.Set(st, []string{"likes the mountains"}), // a list: Set appends
 	)
-	fmt.Println(city.Or(st, "unknown"), notes.Or(st, nil), err)
+	fmt.Println(city.GetOr(st, "unknown"), notes.GetOr(st, nil), err)
 	fmt.Print(st.Describe()) // for a prompt
 	// Output:
 	// Vienna [asked about trains likes the mountains] <nil>

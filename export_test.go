@@ -128,8 +128,8 @@ func TestExportIsWhole(t *testing.T) {
 	require.NotContains(t, data, "gone", "ephemeral fields are never exported")
 	back, err := state.Import(schema, []byte(data))
 	require.NoError(t, err)
-	require.Equal(t, "hunter2!", secret.Or(back, ""))
-	require.Equal(t, 1, private.Or(back, 0))
+	require.Equal(t, "hunter2!", secret.GetOr(back, ""))
+	require.Equal(t, 1, private.GetOr(back, 0))
 	require.False(t, temp.Has(back))
 }
 

@@ -283,8 +283,8 @@ func (f *Field[T]) Get(st *State) (T, error) {
 	return as[T](sp.form.Load(c.Value)), nil
 }
 
-// Or returns a copy of the value, or def if Get would return an error.
-func (f *Field[T]) Or(st *State, def T) T {
+// GetOr returns a copy of the value, or def if Get would return an error.
+func (f *Field[T]) GetOr(st *State, def T) T {
 	if v, err := f.Get(st); err == nil {
 		return v
 	}

@@ -145,7 +145,7 @@ func TestABranchJoinsOnceIntoTheStateItWasForkedFrom(t *testing.T) {
 		require.ErrorIs(t, a.Patch(map[string]any{"sum": 1}), state.ErrReadOnly)
 		require.ErrorIs(t, a.Update(func(*state.State) error { return nil }), state.ErrReadOnly)
 	})
-	require.Equal(t, 1, joinSum.Or(a, 0), "it can still be read")
+	require.Equal(t, 1, joinSum.GetOr(a, 0), "it can still be read")
 
 	b := st.Fork()
 	require.NoError(t, joinSum.Set(b, 1))
@@ -175,7 +175,7 @@ func TestABranchJoinsOnceIntoTheStateItWasForkedFrom(t *testing.T) {
 	}
 	require.NoError(t, joinSum.Set(b, 1), "a failed Join leaves the branch usable")
 	require.NoError(t, st.Join(b))
-	require.Equal(t, 3, joinSum.Or(st, 0))
+	require.Equal(t, 3, joinSum.GetOr(st, 0))
 	require.NoError(t, st.Join(), "nothing")
 }
 
@@ -211,8 +211,8 @@ func TestATransactionCommitsAllOrNothingAsOneVersion(t *testing.T) {
 	st := ruleNew(t, joinSchema, map[string]any{"sum": 1, "list": []string{"a"}})
 	require.NoError(t, st.Update(func(tx *state.State) error {
 		require.NoError(t, joinSum.Set(tx, 1))
-		require.Equal(t, 2, joinSum.Or(tx, 0), "its own writes")
-		require.Equal(t, 1, joinSum.Or(st, 0), "not seen outside")
+		require.Equal(t, 2, joinSum.GetOr(tx, 0), "its own writes")
+		require.Equal(t, 1, joinSum.GetOr(st, 0), "not seen outside")
 		return nil
 	}))
 	failed := errors.New("failed")
@@ -229,7 +229,7 @@ func TestATransactionCommitsAllOrNothingAsOneVersion(t *testing.T) {
 			_ = st.Update(func(tx *state.State) error { kept = tx; _ = joinSum.Set(tx, 1); panic("mine") })
 		})
 		require.ErrorIs(t, joinSum.Set(kept, 1), state.ErrReadOnly, "also after a panic")
-		require.NoError(t, st.Update(func(tx *state.State) error { joinSum.Or(tx, 0); return nil }), "reading only takes no version")
+		require.NoError(t, st.Update(func(tx *state.State) error { joinSum.GetOr(tx, 0); return nil }), "reading only takes no version")
 	})
 }
 
@@ -252,7 +252,7 @@ func TestTransactionsNestAndJoinTheirForks(t *testing.T) {
 		late = tx.Fork()
 		return nil
 	}))
-	require.Equal(t, "s12ba", joinSpy.Or(st, ""))
+	require.Equal(t, "s12ba", joinSpy.GetOr(st, ""))
 	require.Equal(t, uint64(2), st.Version())
 	require.Error(t, st.Join(late), "tx.Fork joins before fn returns")
 }
@@ -482,7 +482,7 @@ func joinsResults() *joinsField {
 		id := fmt.Sprint(rng.IntN(1000))
 		return joinsWrite{field: f, text: "push " + id,
 			do: func(st *state.State) error {
-				return st.History().Push(state.InferenceResult{ID: id, Agent: st.Agent()})
+				return st.History().AppendOutside(state.InferenceResult{ID: id, Agent: st.Agent()})
 			},
 			apply: func(now any) (any, error) {
 				ids, _ := now.([]string)
@@ -1001,7 +1001,7 @@ func serialRun(tx *state.State, steps []serialStep, between func(i int)) string 
 		var err error
 		switch step.kind {
 		case 0, 1:
-			read(f.Or(st, -1))
+			read(f.GetOr(st, -1))
 		case 2, 3:
 			err = f.Set(st, v)
 		case 4, 5:
@@ -1102,7 +1102,7 @@ func TestAnEchoInAForkIsARead(t *testing.T) {
 		if first {
 			first = false
 			return st.Update(func(other *state.State) error { // if y == 0 then x = 6
-				if serialY.Or(other, -1) == 0 {
+				if serialY.GetOr(other, -1) == 0 {
 					return serialX.Set(other, 6)
 				}
 				return nil
@@ -1110,6 +1110,6 @@ func TestAnEchoInAForkIsARead(t *testing.T) {
 		}
 		return nil
 	}))
-	require.Equal(t, 5, serialX.Or(st, 0))
-	require.Equal(t, 1, serialY.Or(st, 0))
+	require.Equal(t, 5, serialX.GetOr(st, 0))
+	require.Equal(t, 1, serialY.GetOr(st, 0))
 }

@@ -248,7 +248,7 @@ func TestAHandlerThatFailsOrPanicsChangesNothing(t *testing.T) {
 		})
 		require.Equal(t, []string{"given"}, given)
 	}
-	require.Equal(t, []string{"kept"}, f.Or(st, nil))
+	require.Equal(t, []string{"kept"}, f.GetOr(st, nil))
 }
 
 func TestAHandlerThatWritesItsOwnFieldGetsAnErrorNeverADeadlock(t *testing.T) {
@@ -292,7 +292,7 @@ func TestAHandlerThatWritesItsOwnFieldGetsAnErrorNeverADeadlock(t *testing.T) {
 				require.NoError(t, f.Set(st, 7))
 				require.Equal(t, time.Second, time.Since(start))
 				require.Equal(t, 1, calls)
-				require.Equal(t, 7, f.Or(st, 0))
+				require.Equal(t, 7, f.GetOr(st, 0))
 				require.EqualValues(t, 1, st.Version(), "no other write")
 				require.NoError(t, f.Replace(st, 8), "afterwards all is as before")
 			})
@@ -358,11 +358,11 @@ func TestHandlersOfOneFieldTakeTurns(t *testing.T) {
 			synctest.Wait()
 		}
 		require.NoError(t, plain.Set(st, 1))
-		require.Empty(t, f.Or(st, nil))
+		require.Empty(t, f.GetOr(st, nil))
 		require.Zero(t, time.Since(start), "another field, and reads, do not wait")
 		wg.Wait()
 		require.Equal(t, 500*time.Millisecond, time.Since(start))
-		require.Equal(t, []int{0, 1, 2, 3, 4}, f.Or(st, nil))
+		require.Equal(t, []int{0, 1, 2, 3, 4}, f.GetOr(st, nil))
 		require.EqualValues(t, 1, most.Load())
 		start = time.Now()
 		wg.Go(func() { require.NoError(t, f.Set(st, []int{5})) })
@@ -470,7 +470,7 @@ func TestAValidationThatPatchesItsOwnFieldGetsAnError(t *testing.T) {
 		}}
 		st = state.New(state.MustSchema(f))
 		require.NoError(t, st.Patch(map[string]any{"x": 1}))
-		require.Equal(t, 1, f.Or(st, 0))
+		require.Equal(t, 1, f.GetOr(st, 0))
 	})
 }
 

@@ -50,9 +50,9 @@ func (hs *History) seen() seenResults {
 // come. There are at most 256 of them.
 func (hs *History) Append(r InferenceResult) error { return hs.push(r, true) }
 
-// Push is Append for a result that is not part of the conversation, such as the
-// title of a chat or a summary: Messages do not change.
-func (hs *History) Push(r InferenceResult) error { return hs.push(r, false) }
+// AppendOutside is Append for a result that is not part of the conversation,
+// such as the title of a chat or a summary: Messages do not change.
+func (hs *History) AppendOutside(r InferenceResult) error { return hs.push(r, false) }
 
 // push pushes a result, and appends its messages to the conversation or not.
 func (hs *History) push(r InferenceResult, says bool) error {
@@ -244,10 +244,10 @@ func mergeOps(t *engine.Tree, ops []engine.Op) ([]engine.Edit, error) {
 // trimmed, or because the agent may not write Messages. The handler of Messages
 // gets the messages in front of the answers as the current value.
 //
-// A bound handle may answer the calls of its own results. For those of other
-// agents that it sees, the error is [ErrDenied]. The error is [ErrUnknownCall]
-// if no result has a call with the id and the tool, and [ErrAnswered] if the call has an answer. If
-// there is an error, nothing changes.
+// The error is [ErrUnknownCall] if no result has a call with the id and the tool,
+// and [ErrAnswered] if the call has an answer. A bound handle may answer the calls
+// of its own results. For an open call of another agent that it sees, the error is
+// [ErrDenied]. If there is an error, nothing changes.
 func (hs *History) Answer(results ...ToolResultMessage) error {
 	h := hs.state.on()
 	if err := h.branch.Alive(); err != nil {

@@ -306,7 +306,7 @@ func TestMessagesKeepTheirSpellingInResults(t *testing.T) {
 	require.NoError(t, err)
 	for _, st := range []*state.State{st, back} {
 		r, _ := st.History().Last()
-		for i, m := range slices.Concat(r.History, r.Output, state.Messages.Or(st, nil)) {
+		for i, m := range slices.Concat(r.History, r.Output, state.Messages.GetOr(st, nil)) {
 			require.Equal(t, said[i%3].Raw(), m.Raw())
 		}
 	}
@@ -321,7 +321,7 @@ func TestAHistoryThatContinuesTheLastOneIsOneRun(t *testing.T) {
 		st := state.New(nil)
 		for i := range 50 {
 			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText(fmt.Sprint("question ", i))}))
-			said := state.Messages.Or(st, nil)
+			said := state.Messages.GetOr(st, nil)
 			if made == "equal values" {
 				for i, m := range said {
 					var err error
@@ -394,7 +394,7 @@ func TestPendingOfAgent(t *testing.T) {
 			said := []state.Message{state.AssistantText("looking"), state.ToolCalls(state.ToolCall{ID: agent + "1"}, state.ToolCall{ID: agent + "2"})}
 			require.NoError(t, st.History().Append(state.InferenceResult{Agent: agent, Output: said}))
 			said = []state.Message{state.ToolCalls(state.ToolCall{ID: agent + "3"})}
-			require.NoError(t, st.History().Push(state.InferenceResult{Agent: agent, Output: said}))
+			require.NoError(t, st.History().AppendOutside(state.InferenceResult{Agent: agent, Output: said}))
 		}
 		require.NoError(t, st.As("search").History().Answer(state.ToolResult(state.ToolCall{ID: "search2"}, "1")))
 		for _, as := range []func(*state.State) *state.State{(*state.State).Snapshot, func(st *state.State) *state.State { return st }} {
@@ -412,7 +412,7 @@ func TestPendingElsewhere(t *testing.T) {
 	st := state.New(nil)
 	calls := []state.ToolCall{{ID: "1", Name: "a"}, {ID: "2", Name: "b"}}
 	require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}))
-	msgs, err := transcript.Answer(state.Messages.Or(st, nil), state.ToolError(calls[0], "cut off"))
+	msgs, err := transcript.Answer(state.Messages.GetOr(st, nil), state.ToolError(calls[0], "cut off"))
 	require.NoError(t, err)
 	require.NoError(t, state.Messages.Replace(st, msgs))
 	require.Equal(t, []string{"2b"}, idsOf(st.History().Pending()))
@@ -469,7 +469,7 @@ func TestPendingRandom(t *testing.T) {
 				open = slices.Delete(open, i, i+1)
 			}
 			require.Equal(t, idsOf(open), idsOf(st.History().Pending()), "seed %d", seed)
-			msgs := state.Messages.Or(st, nil)
+			msgs := state.Messages.GetOr(st, nil)
 			require.Equal(t, idsOf(transcript.Pending(msgs)), idsOf(st.History().Pending()), "seed %d", seed)
 		}
 	}
@@ -517,7 +517,7 @@ func partShow(msgs []state.Message) string {
 	return strings.Join(words, " ")
 }
 
-func partSaid(st *state.State) string { return partShow(state.Messages.Or(st, nil)) }
+func partSaid(st *state.State) string { return partShow(state.Messages.GetOr(st, nil)) }
 
 func partAnswered(r state.InferenceResult) string {
 	var msgs []state.Message
@@ -536,7 +536,7 @@ func TestPushLeavesMessagesAlone(t *testing.T) {
 	st := state.New(state.MustSchema(state.Team{"a": {"b"}}))
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("hello")}))
 	r := ruleResult("1", "a")
-	require.NoError(t, st.As("a").History().Push(r))
+	require.NoError(t, st.As("a").History().AppendOutside(r))
 	require.Equal(t, uint64(2), st.Version())
 	require.Equal(t, "hello", partSaid(st))
 	last, _ := st.History().Last()
@@ -544,9 +544,9 @@ func TestPushLeavesMessagesAlone(t *testing.T) {
 	changes := ruleChanges(t, st, 1)
 	require.Len(t, changes, 1)
 	require.Equal(t, state.OpAppend, changes[0].Op)
-	require.ErrorIs(t, st.As("b").History().Push(r), state.ErrDenied)
+	require.ErrorIs(t, st.As("b").History().AppendOutside(r), state.ErrDenied)
 
-	require.NoError(t, st.History().Push(state.InferenceResult{Output: []state.Message{state.ToolCalls(partCalls("c")...)}}))
+	require.NoError(t, st.History().AppendOutside(state.InferenceResult{Output: []state.Message{state.ToolCalls(partCalls("c")...)}}))
 	require.NoError(t, st.History().Answer(partDone(partCalls("c")[0])))
 	require.Equal(t, "hello", partSaid(st), "its calls are not in the conversation, and neither are their answers")
 	require.Equal(t, "=c", partLast(st))
@@ -824,6 +824,20 @@ func TestAnswerNeedsTheRightsOfAppend(t *testing.T) {
 	require.Equal(t, []state.ToolResultMessage{partDone(call)}, changes[0].Value)
 }
 
+// Whose call it is matters only while it is open.
+func TestACallThatIsAnsweredIsAnsweredForEveryAgent(t *testing.T) {
+	calls := partCalls("a", "b")
+	st := state.New(state.MustSchema(state.Team{"a": {"b"}}))
+	partOpen(t, st.As("a"), "1", calls...)
+	require.NoError(t, st.As("a").History().Answer(partDone(calls[0])))
+	ruleUnchanged(t, st, func() {
+		for _, agent := range []*state.State{st, st.As("a"), st.As("b")} {
+			require.ErrorIs(t, agent.History().Answer(partDone(calls[0])), state.ErrAnswered)
+		}
+		require.ErrorIs(t, st.As("b").History().Answer(partDone(calls[1])), state.ErrDenied)
+	})
+}
+
 func TestAnswersInTheJournal(t *testing.T) {
 	calls := partCalls("a", "b")
 	st := state.New(nil)
@@ -935,7 +949,7 @@ func TestAnswersOfCallsThatMessagesHaveLost(t *testing.T) {
 	require.NoError(t, trims.History().Answer(partDone(calls[1])))
 	require.NoError(t, trims.History().Answer(partDone(calls[0])))
 	require.Equal(t, "[a b] =a =b 3", partSaid(trims))
-	require.Empty(t, transcript.Check(state.Messages.Or(trims, nil), transcript.Anthropic))
+	require.Empty(t, transcript.Check(state.Messages.GetOr(trims, nil), transcript.Anthropic))
 }
 
 func TestLoadSetsResultsAndMessagesAsGiven(t *testing.T) {
@@ -946,7 +960,7 @@ func TestLoadSetsResultsAndMessagesAsGiven(t *testing.T) {
 	require.NoError(t, st.History().Load(results, msgs))
 	require.Equal(t, version+1, st.Version())
 	require.Empty(t, cmp.Diff(results, st.History().Results()))
-	require.Equal(t, msgs, state.Messages.Or(st, nil))
+	require.Equal(t, msgs, state.Messages.GetOr(st, nil))
 	changes := ruleChanges(t, st, version)
 	require.Len(t, changes, 2)
 	require.Equal(t, []state.Op{state.OpReset, state.OpReplace}, []state.Op{changes[0].Op, changes[1].Op})
@@ -1025,7 +1039,7 @@ func TestMoreThan256CallsAreALimitError(t *testing.T) {
 	// exported returns what Export would write if more were allowed.
 	exported := func(r state.InferenceResult, replace, by string) []byte {
 		st := state.New(schema)
-		require.NoError(t, st.History().Push(r))
+		require.NoError(t, st.History().AppendOutside(r))
 		data, err := st.Export()
 		require.NoError(t, err)
 		changed := strings.Replace(string(data), replace, by, 1)
@@ -1036,9 +1050,9 @@ func TestMoreThan256CallsAreALimitError(t *testing.T) {
 	const oneCall, twoCalls = `{"type":"tool","id":"call_255",`, `{"type":"tool","id":"","name":"f"},{"type":"tool","id":"call_255",`
 	type write func(st *state.State) error
 	for name, do := range map[string]write{
-		"Append":       func(st *state.State) error { return st.History().Append(output(more)) },
-		"Push":         func(st *state.State) error { return st.History().Push(output(more)) },
-		"two messages": func(st *state.State) error { return st.History().Append(output(most, manyCalls(1))) },
+		"Append":        func(st *state.State) error { return st.History().Append(output(more)) },
+		"AppendOutside": func(st *state.State) error { return st.History().AppendOutside(output(more)) },
+		"two messages":  func(st *state.State) error { return st.History().Append(output(most, manyCalls(1))) },
 		"in the history": func(st *state.State) error {
 			return st.History().Append(state.InferenceResult{History: []state.Message{more}})
 		},
@@ -1087,7 +1101,7 @@ func TestMoreThan256CallsAreALimitError(t *testing.T) {
 func TestUsageOfResults(t *testing.T) {
 	result := state.InferenceResult{Raw: "r", Usage: state.Usage{Input: 9, Output: 4, CacheRead: 3, CacheWrite: 2, Reasoning: 1}, CreatedAt: time.Unix(1, 0)}
 	st := state.New(nil)
-	require.NoError(t, st.History().Push(result))
+	require.NoError(t, st.History().AppendOutside(result))
 	pushed, _ := st.History().At(0)
 	require.Equal(t, result.Usage, pushed.Usage)
 
@@ -1111,7 +1125,7 @@ func TestUsageOfResults(t *testing.T) {
 	require.Equal(t, result.Usage, again.Usage)
 
 	result.Usage.Reasoning = -1
-	require.ErrorIs(t, st.History().Push(result), state.ErrWrongType)
+	require.ErrorIs(t, st.History().AppendOutside(result), state.ErrWrongType)
 }
 
 // Two results that differ in one member are two: a revert brings the first back.

@@ -257,7 +257,7 @@ func FuzzImport(f *testing.F) {
 			require.Equal(t, one, ruleExport(t, back), "a fixpoint")
 			if schema == limited {
 				require.LessOrEqual(t, st.KV().Len(), 3, "keys and messages")
-				parts := [][]state.Message{state.Messages.Or(st, nil)}
+				parts := [][]state.Message{state.Messages.GetOr(st, nil)}
 				for _, r := range st.History().All() {
 					parts = append(parts, r.Prompt, r.History, r.Output)
 				}

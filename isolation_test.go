@@ -213,8 +213,8 @@ func isoAccessors[T any](t *testing.T, handler state.Handler[T], make func() T) 
 			require.NoError(t, err)
 			for _, view := range []*state.State{st, st.Snapshot(), past, st.Fork(), st.As("a")} {
 				for _, read := range []func() any{
-					func() any { v := f.Or(view, make()); return &v },
-					func() any { v := plain.Or(view, make()); return &v },
+					func() any { v := f.GetOr(view, make()); return &v },
+					func() any { v := plain.GetOr(view, make()); return &v },
 					func() any { v, _ := view.KV().Get("x"); return &v },
 					func() any { v, _ := view.KV().Get("y"); return &v },
 					func() any { v, _ := view.KV().Get("key"); return &v },
@@ -286,19 +286,19 @@ func TestATypeThatKeepsItsTextIsCopiedToo(t *testing.T) {
 	v := isoKeeps{[]byte(`"a"`)}
 	require.NoError(t, f.Set(st, v))
 	v.text[1] = 'b'
-	got := f.Or(st, isoKeeps{})
+	got := f.GetOr(st, isoKeeps{})
 	require.Equal(t, `"a"`, string(got.text))
 	got.text[1] = 'c'
-	require.Equal(t, `"a"`, string(f.Or(st, isoKeeps{}).text))
+	require.Equal(t, `"a"`, string(f.GetOr(st, isoKeeps{}).text))
 	data := []byte(ruleExport(t, st))
 	back, err := state.Import(state.MustSchema(f), data)
 	require.NoError(t, err)
 	clear(data)
-	require.Equal(t, `"a"`, string(f.Or(back, isoKeeps{}).text))
+	require.Equal(t, `"a"`, string(f.GetOr(back, isoKeeps{}).text))
 	got = isoKeeps{json.RawMessage(`"d"`)}
 	require.NoError(t, st.KV().Set("x", json.RawMessage(got.text)))
 	got.text[1] = 'e'
-	require.Equal(t, `"d"`, string(f.Or(st, isoKeeps{}).text))
+	require.Equal(t, `"d"`, string(f.GetOr(st, isoKeeps{}).text))
 }
 
 func TestItemsAreCopies(t *testing.T) {
@@ -334,7 +334,7 @@ func TestResultsAndMessagesAreCopies(t *testing.T) {
 		last, _ := h.Last()
 		popped, _, err := st.Fork().History().Pop()
 		require.NoError(t, err)
-		values := []any{h.Results(), &first, &last, &popped, h.Format(nil), state.Messages.Or(st, nil)}
+		values := []any{h.Results(), &first, &last, &popped, h.Format(nil), state.Messages.GetOr(st, nil)}
 		for _, r := range h.All() {
 			values = append(values, &r)
 		}
@@ -609,7 +609,7 @@ func TestListsOfReferencesAreMergedByElement(t *testing.T) {
 	require.NoError(t, all.Set(right, []*refClient{b}))
 	require.NoError(t, st.Join(left, right))
 	want := []*refClient{a, b, c, a, b}
-	got := all.Or(st, nil)
+	got := all.GetOr(st, nil)
 	require.Len(t, got, len(want))
 	i := 0
 	for _, v := range state.ListItems(st, all, 0) {
@@ -617,7 +617,7 @@ func TestListsOfReferencesAreMergedByElement(t *testing.T) {
 		i++
 	}
 	require.Equal(t, 5, i)
-	kept := last.Or(st, nil)
+	kept := last.GetOr(st, nil)
 	require.True(t, len(kept) == 2 && kept[0] == b && kept[1] == c)
 	require.Equal(t, 6, state.ListLen(st, readers))
 	require.Contains(t, st.Describe(), `all ([]*state_test.refClient) = "[]*state_test.refClient"`)

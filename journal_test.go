@@ -99,7 +99,7 @@ func TestJournalIsBoundedByCount(t *testing.T) {
 	require.Equal(t, 2990, changes[0].Value)
 	past, err := st.At(v - 10)
 	require.NoError(t, err)
-	require.Equal(t, 2989, ruleCount.Or(past, 0))
+	require.Equal(t, 2989, ruleCount.GetOr(past, 0))
 
 	n := 0
 	for c, err := range st.Changes(0) {
@@ -135,10 +135,10 @@ func TestRevertLeavesSecretsAndThePast(t *testing.T) {
 	require.NoError(t, st.History().Append(ruleResult("2", "a")))
 	now := st.Version()
 	require.NoError(t, st.Revert(snap))
-	require.Equal(t, "second", secret.Or(st, ""), "secrets stay as they are")
+	require.Equal(t, "second", secret.GetOr(st, ""), "secrets stay as they are")
 	past, err := st.At(now)
 	require.NoError(t, err, "nothing is rewritten")
-	require.Equal(t, "new", ruleText.Or(past, ""))
+	require.Equal(t, "new", ruleText.GetOr(past, ""))
 	for c := range st.Changes(now) {
 		require.NotEqual(t, "secret", c.Field)
 	}

@@ -559,7 +559,7 @@ func mistakesOfSteps(*testing.T) []mistake {
 	_, updater := tool.Updater(state.MustSchema(), "ann")
 	unknown := must(tool.Run(ctx, masked, []*tool.Tool{search}, []state.ToolCall{{Name: mistakeValue}}))[0]
 	twice := must(tool.Run(ctx, st, []*tool.Tool{search, search}, []state.ToolCall{{Name: "search"}}))[0]
-	step := must(tool.Begin(ctx, st, []*tool.Tool{search}, []state.ToolCall{{Name: "search"}}))
+	step := must(tool.BeginStep(ctx, st, []*tool.Tool{search}, []state.ToolCall{{Name: "search"}}))
 	_, none := step.Call(ctx, 1)
 	_, _ = step.Call(ctx, 0)
 	_, again := step.Call(ctx, 0)
@@ -623,7 +623,7 @@ func mistakesOfTransactions(t *testing.T) []mistake {
 	synctest.Test(t, func(*testing.T) {
 		st := state.New(state.MustSchema(text, list))
 		outer = st.Update(func(tx *state.State) error {
-			_ = list.Or(tx, nil)
+			_ = list.GetOr(tx, nil)
 			return errors.Join(list.Set(st, []string{mistakeValue}), text.Set(tx, mistakeValue))
 		})
 		both = text.Update(st, func(string) (string, error) { return "", text.Set(st, mistakeValue) })

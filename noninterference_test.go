@@ -513,7 +513,7 @@ func (p *spyProgram) hiddenHistory(world int, st *state.State) {
 	case 0:
 		_ = hs.Append(result())
 	case 6:
-		_ = hs.Push(result())
+		_ = hs.AppendOutside(result())
 	case 7, 8:
 		p.answerHidden(w, st)
 	case 1:
@@ -717,7 +717,7 @@ func (p *spyProgram) actOnHistory(pl, actor spyPlace) {
 			break
 		}
 		if kind == 0 {
-			p.both(actor, "push", func(_ int, st *state.State) error { return st.History().Push(r) })
+			p.both(actor, "push", func(_ int, st *state.State) error { return st.History().AppendOutside(r) })
 		} else {
 			p.both(actor, "append", func(_ int, st *state.State) error { return st.History().Append(r) })
 		}

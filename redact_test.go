@@ -467,8 +467,8 @@ func TestSecretIsExactForWhoMayReadIt(t *testing.T) {
 		login, err := v.login.Get(st)
 		require.NoError(t, err)
 		require.Equal(t, vaultLogin{User: "u" + s, Pass: s, Codes: []string{s}, Pin: 5}, login)
-		require.Equal(t, map[string]string{"key": s}, v.byName.Or(st, nil))
-		require.Equal(t, []byte(s), v.bytes.Or(st, nil))
+		require.Equal(t, map[string]string{"key": s}, v.byName.GetOr(st, nil))
+		require.Equal(t, []byte(s), v.bytes.GetOr(st, nil))
 	}
 }
 
@@ -571,13 +571,13 @@ func TestSecretThatWasReplacedIsNotInTheJournal(t *testing.T) {
 	require.NoError(t, v.list.Replace(st, []string{"the second of a list"}))
 	past, err := st.At(version)
 	require.NoError(t, err)
-	require.NotEqual(t, "the first secret", v.text.Or(past, ""))
-	require.NotEqual(t, []string{"the first of a list"}, v.list.Or(past, nil))
+	require.NotEqual(t, "the first secret", v.text.GetOr(past, ""))
+	require.NotEqual(t, []string{"the first of a list"}, v.list.GetOr(past, nil))
 	_, err = v.text.Delete(st)
 	require.NoError(t, err)
 	past, err = st.At(version)
 	require.NoError(t, err)
-	require.NotContains(t, v.text.Or(past, ""), "secret", "deleted is deleted")
+	require.NotContains(t, v.text.GetOr(past, ""), "secret", "deleted is deleted")
 }
 
 // Redact.
@@ -946,7 +946,7 @@ func TestSecretThatItsJSONDoesNotGiveBackIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "want a secret that its JSON gives back", name)
 		require.NotContains(t, err.Error(), text, name)
 	}
-	require.Equal(t, shapeSly{"sk"}, f.Or(st, shapeSly{}))
+	require.Equal(t, shapeSly{"sk"}, f.GetOr(st, shapeSly{}))
 	require.NoError(t, m.Set(st, map[string]any{"k": shapeSly{text}}))
 }
 

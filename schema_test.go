@@ -308,7 +308,7 @@ func TestDateComparesByInstantAndKeepsUTC(t *testing.T) {
 		require.NoError(rt, ruleDay.Set(st, d))
 		again, err := state.Import(ruleSchema, []byte(ruleExport(rt, st)))
 		require.NoError(rt, err)
-		require.Equal(rt, d, ruleDay.Or(again, state.Time{}))
+		require.Equal(rt, d, ruleDay.GetOr(again, state.Time{}))
 	})
 	_, err := state.TimeOf(time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)).MarshalText()
 	require.ErrorIs(t, err, state.ErrWrongType)
@@ -531,7 +531,7 @@ func TestOneOfIsAUnion(t *testing.T) {
 	} {
 		st := state.New(schema)
 		require.NoError(t, f.Set(st, tt.in))
-		require.Equal(t, tt.want, f.Or(st, nil))
+		require.Equal(t, tt.want, f.GetOr(st, nil))
 		require.NoError(t, st.KV().Set("x", tt.in))
 	}
 	for _, bad := range []any{true, 1.5, map[string]any{"other": 1}, []any{"a"}, nil, map[string]any{"title": 1}} {
@@ -565,7 +565,7 @@ func TestValidateGetsTheResultOfTheMerge(t *testing.T) {
 		require.ErrorContains(t, f.Update(st, func(tags []string) ([]string, error) { return append(tags, "c"), nil }), "too many")
 	})
 	require.Equal(t, [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}, {"1", "2", "3"}, {"a", "b", "c"}}, seen)
-	require.Equal(t, []string{"a", "b"}, f.Or(st, nil), "it got a copy")
+	require.Equal(t, []string{"a", "b"}, f.GetOr(st, nil), "it got a copy")
 	_, err := f.Delete(st)
 	require.NoError(t, err, "a deletion has no result to validate")
 }
@@ -583,13 +583,13 @@ func TestValidateMayWriteOtherFieldsButNotItsOwn(t *testing.T) {
 		}}
 		st = state.New(state.MustSchema(f, other))
 		require.NoError(t, f.Set(st, "other"))
-		require.Equal(t, 1, other.Or(st, 0))
+		require.Equal(t, 1, other.GetOr(st, 0))
 		start := time.Now()
 		err := f.Set(st, "own")
 		require.ErrorIs(t, err, state.ErrConflict)
 		require.ErrorContains(t, err, `"x"`)
 		require.Equal(t, time.Second, time.Since(start))
-		require.Equal(t, "other", f.Or(st, ""))
+		require.Equal(t, "other", f.GetOr(st, ""))
 	})
 }
 
@@ -598,7 +598,7 @@ func TestNoCopyStoresWhatIsGiven(t *testing.T) {
 	st := state.New(state.MustSchema(shared))
 	doc := &ruleDoc{Title: "a"}
 	require.NoError(t, shared.Set(st, doc))
-	require.Same(t, doc, shared.Or(st, nil))
+	require.Same(t, doc, shared.GetOr(st, nil))
 }
 
 func TestDefaultLimits(t *testing.T) {

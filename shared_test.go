@@ -43,5 +43,5 @@ func TestSharedIsData(t *testing.T) {
 	require.NoError(t, err)
 	imported, err := state.Import(schema, exported)
 	require.NoError(t, err)
-	require.Equal(t, 3, total.Or(imported, 0))
+	require.Equal(t, 3, total.GetOr(imported, 0))
 }

@@ -182,7 +182,7 @@ func TestFieldOfAnotherTypeIsATypeError(t *testing.T) {
 		require.ErrorAs(t, other.Replace(st, 1), &typeErr)
 		_, err = other.Delete(st)
 		require.ErrorAs(t, err, &typeErr)
-		require.Equal(t, 5, other.Or(st, 5))
+		require.Equal(t, 5, other.GetOr(st, 5))
 		require.False(t, other.Has(st))
 		require.ErrorAs(t, st.KV().SetWith("text", "a", state.Max[int]()), &typeErr, "a handler of another type")
 	})
@@ -199,8 +199,8 @@ func TestOneFieldServesManySchemas(t *testing.T) {
 		require.NoError(t, f.Set(two, 2))
 		require.ErrorIs(t, f.Set(three, 2), state.ErrWrongType)
 	}
-	require.Equal(t, 2, f.Or(one, 0))
-	require.Equal(t, 6, f.Or(two, 0), "what the state's schema declares counts")
+	require.Equal(t, 2, f.GetOr(one, 0))
+	require.Equal(t, 6, f.GetOr(two, 0), "what the state's schema declares counts")
 }
 
 func TestSettingsAreCopiedByNewSchema(t *testing.T) {
@@ -276,7 +276,7 @@ func TestNilAndZeroStateAreAnEmptySnapshot(t *testing.T) {
 			require.Zero(t, st.KV().Len())
 			require.False(t, st.KV().Has("x"))
 			require.Empty(t, st.History().Results())
-			require.Equal(t, []state.Message{}, state.Messages.Or(st, []state.Message{}))
+			require.Equal(t, []state.Message{}, state.Messages.GetOr(st, []state.Message{}))
 			require.NotEmpty(t, st.String())
 			require.Empty(t, st.Describe())
 			require.Equal(t, "text", st.Redact("text"))
@@ -705,7 +705,7 @@ func TestChanged(t *testing.T) {
 	require.NoError(t, count.Set(apart, 1))
 	require.NoError(t, apart.KV().Set("b", 1))
 	require.Empty(t, changed(apart, first))
-	require.NoError(t, apart.History().Push(state.InferenceResult{}))
+	require.NoError(t, apart.History().AppendOutside(state.InferenceResult{}))
 	require.Empty(t, changed(apart, first))
 
 	_, err = st.Changed(state.New(nil))
@@ -798,7 +798,7 @@ func TestJSONByNameIsARead(t *testing.T) {
 		return b.Set(tx, seen.Text())
 	}))
 	require.Equal(t, 2, runs)
-	require.Equal(t, "meanwhile", b.Or(st, ""))
+	require.Equal(t, "meanwhile", b.GetOr(st, ""))
 }
 
 // numbersMixed returns numbers of all kinds in all places of an any.
@@ -902,7 +902,7 @@ func TestWithIsReadByEveryAccessor(t *testing.T) {
 
 	check := func(name string, req *state.State) {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, "of the request", withUser.Or(req, ""))
+			require.Equal(t, "of the request", withUser.GetOr(req, ""))
 			require.True(t, withToken.Has(req))
 			require.Equal(t, 2, state.ListLen(req, withList))
 			sum := 0
@@ -952,7 +952,7 @@ func TestWithIsReadByEveryAccessor(t *testing.T) {
 	effects, err := req.Effects(st.Snapshot())
 	require.NoError(t, err)
 	require.Empty(t, effects)
-	require.Equal(t, "stored", withUser.Or(st, ""))
+	require.Equal(t, "stored", withUser.GetOr(st, ""))
 }
 
 // A value that was given may be in texts that were made before it was given
@@ -990,17 +990,17 @@ func TestNoWriteIncludesTheValuesOfWith(t *testing.T) {
 	req := withRequest(t, st, map[string]any{"user": "of the request", "key": 1})
 	require.NoError(t, withList.Set(req, []int{1}))
 	f := req.Fork()
-	require.NoError(t, withList.Set(f, []int{len(withUser.Or(f, ""))}))
+	require.NoError(t, withList.Set(f, []int{len(withUser.GetOr(f, ""))}))
 	require.NoError(t, req.Join(f))
-	require.NoError(t, req.Update(func(tx *state.State) error { return tx.KV().Set("said", withUser.Or(tx, "")) }))
+	require.NoError(t, req.Update(func(tx *state.State) error { return tx.KV().Set("said", withUser.GetOr(tx, "")) }))
 	require.Equal(t, map[string]any{"user": "stored", "list": []int{1, 14}, "said": "of the request"}, st.KV().All())
 	require.NoError(t, req.History().Append(state.InferenceResult{Output: []state.Message{state.AssistantText("hi")}}))
 	require.Equal(t, 1, st.History().Len())
 
 	require.NoError(t, withUser.Set(st, "stored later"))
-	require.Equal(t, "of the request", withUser.Or(req, ""), "it hides what is written meanwhile")
+	require.Equal(t, "of the request", withUser.GetOr(req, ""), "it hides what is written meanwhile")
 	require.NoError(t, st.Revert(req.Snapshot()))
-	require.Equal(t, "stored later", withUser.Or(st, ""))
+	require.Equal(t, "stored later", withUser.GetOr(st, ""))
 
 	ruleUnchanged(t, st, func() {
 		for name, err := range map[string]error{
@@ -1057,7 +1057,7 @@ func TestWithInATransactionDependsOnWhatIsRead(t *testing.T) {
 		if runs++; runs == 1 {
 			require.NoError(t, withUser.Set(st, "other"))
 		}
-		return tx.KV().Set("said", withUser.Or(tx, ""))
+		return tx.KV().Set("said", withUser.GetOr(tx, ""))
 	}))
 	require.Equal(t, 1, runs, "the stored value was not read")
 }
@@ -1068,7 +1068,7 @@ func TestEndRunDoesNotDeleteBehindAGivenValue(t *testing.T) {
 	require.NoError(t, temp.Set(st, "stored"))
 	req := withRequest(t, st, map[string]any{"temp": "given"})
 	require.ErrorIs(t, req.EndRun(), state.ErrReadOnly)
-	require.Equal(t, "stored", temp.Or(st, ""))
+	require.Equal(t, "stored", temp.GetOr(st, ""))
 	require.NoError(t, st.EndRun())
 	require.False(t, temp.Has(st))
 }

@@ -139,7 +139,7 @@ func TestCostOfManyFieldsAndOfAnEnormousValue(t *testing.T) {
 }
 
 func TestTimelineOfRecordsThatWereCompacted(t *testing.T) {
-	db, m, h := newCounted(t, &workspace.Options{Schema: desk, History: 64 << 20})
+	db, m, h := newCounted(t, &workspace.Options{Schema: desk, RecordBytes: 64 << 20})
 	f := &fixture{manager: m}
 	for range 3000 {
 		f.visit(t, "ann")

@@ -340,7 +340,7 @@ func TestConversationShowsWindows(t *testing.T) {
 	f.say(t, "talk", said...)
 	h := f.handler(t, nil)
 	require.Empty(t, textOf(t, get(t, h, "/workspace/conversation?user=talk").body, "shown"))
-	windows := map[string]*transcript.Window{"": {Max: 6, Keep: 2}, "billing": {Max: 6, Keep: 4}, "support": {Max: 20}}
+	windows := map[string]*transcript.Window{"": {Target: 6, Keep: 2}, "billing": {Target: 6, Keep: 4}, "support": {Target: 20}}
 	windows["billing"].Summarize = func(context.Context, transcript.Past) (string, error) {
 		return "Ann <b>paid</b> with " + secret + ".", nil
 	}

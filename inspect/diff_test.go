@@ -62,7 +62,7 @@ func TestComparisonsSayWhoChangedTheConversationAndTheMemory(t *testing.T) {
 
 func TestOldChangesHaveTheVersionBeforeWhichTheyWereMade(t *testing.T) {
 	f := newFixture(t, 0)
-	f.manager = f.open(t, &workspace.Options{Schema: desk, History: 64 << 20})
+	f.manager = f.open(t, &workspace.Options{Schema: desk, RecordBytes: 64 << 20})
 	f.update(t, "erin", func(st *state.State) error {
 		return plan.Set(st.As("billing"), map[string]any{"total": 1.0})
 	})

@@ -38,7 +38,7 @@ func newLeaks(t testing.TB, seed uint64) *leaks {
 		l.secrets = append(l.secrets, l.secret())
 	}
 	m, err := workspace.Open(context.Background(), l.db, &workspace.Options{
-		Schema: desk, Run: l.answer, Title: func(st *state.State) string { return orderID.Or(st, "") },
+		Schema: desk, Run: l.answer, Title: func(st *state.State) string { return orderID.GetOr(st, "") },
 	})
 	require.NoError(t, err)
 	l.manager = m

@@ -21,7 +21,7 @@ func BenchmarkPages(b *testing.B) {
 	const workspaces, records, messages = 10_000, 1_000, 1_000
 	notes := &state.Field[int]{Name: "notes", Read: state.Public, Write: state.Public}
 	m, err := workspace.Open(b.Context(), store.NewMemory(), &workspace.Options{
-		Schema: state.MustSchema(state.Team{"support": {"search"}}, notes), History: 1 << 30, Messages: -1,
+		Schema: state.MustSchema(state.Team{"support": {"search"}}, notes), RecordBytes: 1 << 30, KeepMessages: -1,
 	})
 	require.NoError(b, err)
 	for i := range workspaces {

@@ -155,7 +155,7 @@ func TestResultsShowNoSecrets(t *testing.T) {
 			History: []state.Message{state.UserText(mailToken)}, Output: []state.Message{state.AssistantText(cardNumber)},
 			Raw: `{"model":"` + mailToken + `","id":"` + cardNumber + `","choices":[]}`,
 		}
-		return st.As("support").History().Push(r)
+		return st.As("support").History().AppendOutside(r)
 	})
 	h := f.handler(t, nil)
 	pages := crawl(t, h, 150, "/workspace/results?user=alice", "/workspace/export?user=alice&result=2")

@@ -151,7 +151,7 @@ func TestCallThatExpires(t *testing.T) {
 			tool.NeedsApproval(func(context.Context, struct{}) (reason string, needed bool) { return "900 USD are much", true }),
 			tool.Expires(24*time.Hour)))
 		ask := func(ctx context.Context, turn *loop.Turn) error {
-			if _, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil)); err != nil {
+			if _, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil)); err != nil {
 				return err
 			}
 			said := state.ToolCalls(state.ToolCall{ID: "call_1", Name: "refund", Input: "{}"})

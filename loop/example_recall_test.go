@@ -23,7 +23,7 @@ func ExampleRecall() {
 	if err := state.Messages.Set(st, said); err != nil {
 		panic(err)
 	}
-	window := &transcript.Window{Max: 5, Keep: 3, Tokens: func(state.Message) int { return 1 }}
+	window := &transcript.Window{Target: 5, Keep: 3, Tokens: func(state.Message) int { return 1 }}
 	shown, err := window.Messages(ctx, st, 0)
 	if err != nil {
 		panic(err)

@@ -34,12 +34,12 @@ func ExampleTurn() {
 		_, err = turn.Call(ctx, c)
 		fmt.Println(err)
 	}
-	prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+	prompt, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 	fmt.Println(err)
 	for _, m := range prompt {
 		fmt.Println(m)
 	}
-	fmt.Println(found.Or(st, nil))
+	fmt.Println(found.GetOr(st, nil))
 	// Output:
 	// <nil>
 	// <nil>

@@ -279,7 +279,7 @@ func (r *looping) next() (name string, more bool, err error) {
 // waiting returns ErrSuspended if calls wait that a model has made since the user
 // has spoken.
 func (r *looping) waiting() error {
-	calls := callsOf(sinceUser(state.Messages.Or(r.st, nil)))
+	calls := callsOf(sinceUser(state.Messages.GetOr(r.st, nil)))
 	var waits []suspendedCall
 	for _, name := range r.names {
 		for _, w := range r.turns[name].waiting() {
@@ -372,14 +372,14 @@ func textOf(output ...state.Message) string {
 	return strings.Join(texts, "\n")
 }
 
-// Passing returns an error by which [Agent].Ask says that its request failed and
-// may succeed later, for example because the service of the model is overloaded.
-// [Loop] asks again after a time: after is the one that the service has named, or
-// 0. Passing returns nil if err is nil.
+// Retryable returns an error by which [Agent].Ask says that its request failed
+// and may succeed later, for example because the service of the model is
+// overloaded. [Loop] asks again after a time: after is the one that the service
+// has named, or 0. Passing returns nil if err is nil.
 //
 // Package wire says so by itself. Errors of [net.Error] that are timeouts, and
 // [io.ErrUnexpectedEOF], may pass as well.
-func Passing(err error, after time.Duration) error {
+func Retryable(err error, after time.Duration) error {
 	if err == nil {
 		return nil
 	}

@@ -77,7 +77,7 @@ func SearchMessages(_ context.Context, st *state.State, words string) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	end := place.Begin
 	for i := len(msgs) - 1; end == 0 && i > 0; i-- {
 		if msgs[i].Type() == "text" && msgs[i].Role() == "user" {

@@ -58,7 +58,7 @@ func TestRecallFindsWhatIsNotShown(t *testing.T) {
 	}, passages, "a hit beside a better one is in its passage")
 
 	// The window shows the last ones, and a request that waits.
-	w := &transcript.Window{Max: 20, Keep: 8, Tokens: func(state.Message) int { return 1 }}
+	w := &transcript.Window{Target: 20, Keep: 8, Tokens: func(state.Message) int { return 1 }}
 	_, err := w.Messages(t.Context(), st, 0)
 	require.NoError(t, err)
 	passages, _ = recall(t, st, "9")

@@ -181,7 +181,7 @@ func (t *Turn) Hear(said ...state.Message) error {
 	if t.run != nil || t.inner || len(said) == 0 || !slices.ContainsFunc(t.base.Fields(), writable) {
 		return nil
 	}
-	known := state.Messages.Or(t.base, nil)
+	known := state.Messages.GetOr(t.base, nil)
 	n := min(len(said), len(known))
 	for n > 0 && !slices.EqualFunc(known[len(known)-n:], said[:n], state.Message.Equal) {
 		n--
@@ -488,10 +488,14 @@ func (t *Turn) End() (others bool, err error) {
 }
 
 // Answer adds the results of calls to the history that the program has made
-// itself, such as those of a framework's own tools. It leaves out calls that have
-// an answer, and calls that no answer of a model has.
+// itself, such as those of a framework's own tools. It leaves out the results of
+// calls that are not open in the answers of the agent: a prompt has those of other
+// agents, too.
 func (t *Turn) Answer(results ...state.ToolResultMessage) error {
 	for _, r := range results {
+		if !hasCall(t.st.History().Pending(), r.Call().ID) {
+			continue
+		}
 		err := t.st.History().Answer(r)
 		if err != nil && !errors.Is(err, state.ErrAnswered) && !errors.Is(err, state.ErrUnknownCall) {
 			return err

@@ -100,7 +100,7 @@ func TestATurnWithinATurn(t *testing.T) {
 	require.Equal(t, "chief", inner.State().Agent())
 	require.Len(t, inner.Tools(), 3)
 	require.NoError(t, inner.Hear(state.UserText("from the clerk")))
-	require.Empty(t, state.Messages.Or(st, nil))
+	require.Empty(t, state.Messages.GetOr(st, nil))
 	fork := st.Fork().As("chief") // a branch that somebody has put into the context
 	inner, err = loop.NewTurn(state.NewContext(ctx, fork), "")
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestATurnWithinACall(t *testing.T) {
 	results, err := tool.Run(t.Context(), st, []*tool.Tool{asks}, []state.ToolCall{turnCall("c1", "ask")})
 	require.NoError(t, err)
 	require.Equal(t, "chief", results[0].Message.Text())
-	require.Empty(t, state.Messages.Or(st, nil))
+	require.Empty(t, state.Messages.GetOr(st, nil))
 }
 
 func TestATurnHearsWhatIsNew(t *testing.T) {
@@ -148,11 +148,11 @@ func TestATurnHearsWhatIsNew(t *testing.T) {
 		for _, text := range c.want {
 			want = append(want, "user: "+text)
 		}
-		require.Equal(t, want, spoken(state.Messages.Or(st, nil)))
+		require.Equal(t, want, spoken(state.Messages.GetOr(st, nil)))
 	}
 	_, turn = turnOf(t, st.As("stranger"), "clerk") // whose handle may not write it
 	require.NoError(t, turn.Hear(state.UserText("d")))
-	require.Len(t, state.Messages.Or(st, nil), 4)
+	require.Len(t, state.Messages.GetOr(st, nil), 4)
 }
 
 // A framework makes the calls of an answer one by one: fields and results are in
@@ -166,13 +166,13 @@ func TestATurnMakesTheCallsOfAnAnswer(t *testing.T) {
 		_, err := turn.Call(ctx, calls[i])
 		require.Equal(t, i == 2, errors.Is(err, tool.ErrSuspended))
 	}
-	require.Len(t, spoken(state.Messages.Or(st, nil)), 5, "nothing is recorded before the last has returned")
+	require.Len(t, spoken(state.Messages.GetOr(st, nil)), 5, "nothing is recorded before the last has returned")
 	r, err := turn.Call(ctx, calls[0])
 	require.NoError(t, err)
 	require.Equal(t, `["c1"]`, r.Message.Text())
-	require.Equal(t, []string{"c1", "c2", "c4"}, turnLog.Or(st, nil))
+	require.Equal(t, []string{"c1", "c2", "c4"}, turnLog.GetOr(st, nil))
 	require.Equal(t, []string{"call c1", "call c2", "call c3", "call f", "call c4", `result c1: ["c1"]`, `result c2: ["c2"]`, `result c4: ["c4"]`},
-		spoken(state.Messages.Or(st, nil)))
+		spoken(state.Messages.GetOr(st, nil)))
 	again, err := turn.Call(ctx, calls[0]) // a framework's affair, and not in the history
 	require.NoError(t, err)
 	require.Equal(t, `["c1"]`, again.Message.Text())
@@ -221,11 +221,11 @@ func TestATurnEndsItsSteps(t *testing.T) {
 		require.NoError(t, turn.Said(ctx, say(first, second)))
 		_, err := turn.Call(ctx, second)
 		require.NoError(t, err)
-		require.Len(t, turnLog.Or(st, nil), n)
+		require.Len(t, turnLog.GetOr(st, nil), n)
 		end()
-		require.Len(t, turnLog.Or(st, nil), n+1)
+		require.Len(t, turnLog.GetOr(st, nil), n+1)
 		require.Equal(t, first, turn.Pending()[n])
-		msgs := state.Messages.Or(st, nil)
+		msgs := state.Messages.GetOr(st, nil)
 		_, ok := msgs[len(msgs)-1-(1-n)].(state.ToolResultMessage)
 		require.True(t, ok)
 	}
@@ -247,7 +247,7 @@ func TestATurnGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		cancel()
 	}
-	require.Equal(t, []string{"c1", "c2"}, turnLog.Or(st, nil))
+	require.Equal(t, []string{"c1", "c2"}, turnLog.GetOr(st, nil))
 	require.Equal(t, calls[2:], turn.Pending())
 	others, err := turn.End()
 	require.NoError(t, err)
@@ -267,7 +267,7 @@ func TestATurnTellsCallsWithOneIDApart(t *testing.T) {
 		_, err := clerk.Call(ctx, turnCall(id, "note"))
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"c1", "c2"}, turnLog.Or(st, nil))
+	require.Equal(t, []string{"c1", "c2"}, turnLog.GetOr(st, nil))
 	require.Empty(t, clerk.Pending())
 	require.NoError(t, clerk.Said(ctx, say(turnCall("c1", "note"))))
 	_, ok := clerk.Answered("c1")
@@ -276,28 +276,42 @@ func TestATurnTellsCallsWithOneIDApart(t *testing.T) {
 	require.True(t, ok)
 }
 
+// A prompt has the results of other agents, those of calls that are open in the
+// history among them.
+func TestATurnRecordsNoResultsOfOtherAgents(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, chief := turnOf(t, st, "chief")
+	made, left := turnCall("c1", "foreign"), turnCall("c2", "foreign")
+	require.NoError(t, chief.Said(ctx, say(made, left)))
+	require.NoError(t, chief.Answer(state.ToolResult(made, `"made"`)))
+	_, clerk := turnOf(t, st, "clerk")
+	require.NoError(t, clerk.Answer(state.ToolResult(made, `"made"`), state.ToolResult(left, `"waits"`)))
+	require.Equal(t, []state.ToolCall{left}, chief.Pending())
+	require.Equal(t, []string{"call c1", "call c2", `result c1: made`}, spoken(state.Messages.GetOr(st, nil)))
+}
+
 func TestAPromptHasAResultForEachCall(t *testing.T) {
 	st := state.New(turnSchema)
 	ctx, before := turnOf(t, st, "clerk")
 	require.NoError(t, before.Hear(state.UserText("go")))
 	require.NoError(t, before.Said(ctx, say(turnCall("c1", "note"), turnCall("c2", "pay"), turnCall("f", "foreign"))))
 	_, turn := turnOf(t, st, "clerk")
-	part, err := turn.Prompt(ctx, state.Messages.Or(st, nil)[:1])
+	part, err := turn.Prompt(ctx, state.Messages.GetOr(st, nil)[:1])
 	require.NoError(t, err)
 	require.Len(t, part, 1)
 	require.Len(t, turn.Pending(), 3, "only calls of the prompt are made")
-	_, err = turn.Prompt(ctx, state.Messages.Or(st, nil))
+	_, err = turn.Prompt(ctx, state.Messages.GetOr(st, nil))
 	require.ErrorIs(t, err, tool.ErrSuspended, "the user has said nothing since then")
 	require.EqualError(t, err, `loop: suspended: call "c2" of "pay": a person has to approve`)
 	for range 2 { // nothing is made again
-		prompt, err := turn.Prompt(ctx, state.Messages.Or(st, nil))
+		prompt, err := turn.Prompt(ctx, state.Messages.GetOr(st, nil))
 		require.NoError(t, err)
 		lines := spoken(prompt)
 		require.Equal(t, []string{"user: go", "call c1", "call c2", "call f", `result c1: ["c1"]`, "result c2: Waiting for approval."}, lines[:6])
 		require.Len(t, lines, 7)
 		require.Empty(t, transcript.Check(prompt, transcript.Anthropic))
-		require.Len(t, state.Messages.Or(st, nil), 3, "the others fail in the prompt alone")
-		require.Equal(t, []string{"c1"}, turnLog.Or(st, nil))
+		require.Len(t, state.Messages.GetOr(st, nil), 3, "the others fail in the prompt alone")
+		require.Equal(t, []string{"c1"}, turnLog.GetOr(st, nil))
 	}
 }
 
@@ -311,14 +325,14 @@ func TestAPromptEndsWithWhatIsToBeAnswered(t *testing.T) {
 		return state.InferenceResult{Output: []state.Message{state.AssistantText(s)}}
 	}
 	require.NoError(t, turn.Said(ctx, text("wait")))
-	prompt, err := turn.Prompt(ctx, state.Messages.Or(st, nil))
+	prompt, err := turn.Prompt(ctx, state.Messages.GetOr(st, nil))
 	require.NoError(t, err)
 	require.Equal(t, []string{"user: go", "assistant: wait", "call c1", "call c2", `result c1: ["c1"]`, `result c2: ["c2"]`}, spoken(prompt))
 
 	require.NoError(t, turn.Said(ctx, say(turnCall("c3", "note"))))
 	require.NoError(t, turn.Said(ctx, text("wait")))
 	require.NoError(t, turn.Hear(state.UserText("how long?")))
-	prompt, err = turn.Prompt(ctx, state.Messages.Or(st, nil))
+	prompt, err = turn.Prompt(ctx, state.Messages.GetOr(st, nil))
 	require.NoError(t, err)
 	lines := spoken(prompt)
 	require.Equal(t, []string{"call c3", `result c3: ["c3"]`, "assistant: wait", "user: how long?"}, lines[len(lines)-4:])
@@ -395,7 +409,7 @@ func TestATurnOfARunIsCommitted(t *testing.T) {
 	turn, err := loop.NewTurn(ctx, "clerk", turnTools()...)
 	require.NoError(t, err)
 	require.NoError(t, turn.Hear(state.UserText("the run has it")))
-	require.Empty(t, state.Messages.Or(st, nil))
+	require.Empty(t, state.Messages.GetOr(st, nil))
 	calls := []state.ToolCall{turnCall("c1", "note"), turnCall("c2", "pay")}
 	require.NoError(t, turn.Said(ctx, say(calls...)))
 	require.Equal(t, 1, run.n, "before the calls are made")
@@ -415,7 +429,7 @@ func TestATurnOfARunIsCommitted(t *testing.T) {
 	require.ErrorIs(t, turn.Said(ctx, say(turnCall("c3", "note"))), run.err)
 	_, err = turn.Run(ctx, turnCall("c3", "note"))
 	require.ErrorIs(t, err, run.err)
-	require.Len(t, turnLog.Or(st, nil), 1, "a run that is lost makes no call")
+	require.Len(t, turnLog.GetOr(st, nil), 1, "a run that is lost makes no call")
 	hidden, err := loop.NewTurn(runctx.NewContext(ctx, nil), "clerk")
 	require.NoError(t, err)
 	require.NoError(t, hidden.Commit(ctx))
@@ -431,11 +445,11 @@ func TestATurnMakesEachCallOnce(t *testing.T) {
 		r, err := turn.Call(ctx, first)
 		require.NoError(t, err)
 		require.Equal(t, `["c1"]`, r.Message.Text())
-		require.Len(t, spoken(state.Messages.Or(st, nil)), 2)
+		require.Len(t, spoken(state.Messages.GetOr(st, nil)), 2)
 	}
 	_, err := turn.Call(ctx, second)
 	require.NoError(t, err)
-	require.Equal(t, []string{"call c1", "call c2", `result c1: ["c1"]`, `result c2: ["c2"]`}, spoken(state.Messages.Or(st, nil)))
+	require.Equal(t, []string{"call c1", "call c2", `result c1: ["c1"]`, `result c2: ["c2"]`}, spoken(state.Messages.GetOr(st, nil)))
 }
 
 // A call that was suspended and has a result now is not suspended any more, so
@@ -510,7 +524,7 @@ func TestATurnMakesOnlyTheCallsOfThePrompt(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, prompt, 3)
 	require.Len(t, turn.Pending(), 2)
-	require.Len(t, turnLog.Or(st, nil), 1)
+	require.Len(t, turnLog.GetOr(st, nil), 1)
 }
 
 // Without a tool, and with one that is nil, a turn knows no tool.

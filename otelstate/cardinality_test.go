@@ -29,7 +29,7 @@ func testSeries(t *testing.T) {
 	e := newTelemetry(t, otelstate.Options{Workflow: "desk"})
 	read := tool.Must(tool.New("read", "", func(context.Context, struct{}) (string, error) { return "", nil }))
 	m := open(t, store.NewMemory(), workspace.Options{
-		Tracer: e.Tracer, Busy: workspace.BusyReject, Messages: 2, Results: 2,
+		Tracer: e.Tracer, WhenBusy: workspace.BusyReject, KeepMessages: 2, KeepResults: 2,
 		Run: func(ctx context.Context, run *workspace.Run) error {
 			id := run.Message().ID
 			must(tool.Run(ctx, run.State(), []*tool.Tool{read}, []state.ToolCall{

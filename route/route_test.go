@@ -250,7 +250,7 @@ func TestNextInATransaction(t *testing.T) {
 		return temper.Set(tx, mood(agent))
 	}))
 	require.Equal(t, 2, runs)
-	require.Equal(t, mood("a"), temper.Or(st, ""))
+	require.Equal(t, mood("a"), temper.GetOr(st, ""))
 }
 
 func TestARouterIsNotUnmarshaled(t *testing.T) {

@@ -22,7 +22,7 @@ func (exampleM) Skipped() bool      { return false }
 // answerWith is an agent: it asks the model again while that is overloaded.
 func answerWith(ctx context.Context, st *state.State, m *statetest.Model) error {
 	for {
-		r, err := m.Next(ctx, "billing", state.Messages.Or(st, nil))
+		r, err := m.Next(ctx, "billing", state.Messages.GetOr(st, nil))
 		var status *statetest.StatusError
 		if errors.As(err, &status) && status.Code == 529 {
 			continue
@@ -60,7 +60,7 @@ func ExampleNewModel() {
 	if err := answerWith(context.Background(), st, m); err != nil {
 		fmt.Println(err)
 	}
-	fmt.Println(statetest.Transcript(state.Messages.Or(st, nil)))
+	fmt.Println(statetest.Transcript(state.Messages.GetOr(st, nil)))
 	fmt.Println(len(m.Requests()), "requests")
 	// Output:
 	// user: "Order #W1 is broken."

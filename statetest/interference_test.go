@@ -57,7 +57,7 @@ func TestTwoRunsShowWhatAnAgentCanTell(t *testing.T) {
 		"length of a mask": func(m *statetest.Model, st *state.State, mistake bool) {
 			mask := "****"
 			if mistake {
-				mask = strings.Repeat("*", len(hiddenCard.Or(st, "")))
+				mask = strings.Repeat("*", len(hiddenCard.GetOr(st, "")))
 			}
 			ask(t, m, st, "The card is "+mask)
 		},

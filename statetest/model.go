@@ -132,7 +132,7 @@ func (m *Model) Next(ctx context.Context, agent string, msgs []state.Message) (s
 // [StatusError] of a busy or broken service, such as 429 and 503.
 func (m *Model) Ask(ctx context.Context, t *loop.Turn) error {
 	m.report.Helper()
-	prompt, err := t.Prompt(ctx, state.Messages.Or(t.State(), nil))
+	prompt, err := t.Prompt(ctx, state.Messages.GetOr(t.State(), nil))
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (m *Model) Ask(ctx context.Context, t *loop.Turn) error {
 	var status *StatusError
 	switch {
 	case errors.As(err, &status) && backoff.MayPass(status.Code):
-		return loop.Passing(err, 0)
+		return loop.Retryable(err, 0)
 	case err != nil:
 		return err
 	}

@@ -36,7 +36,7 @@ func described(_ context.Context, st *state.State) string { return st.Describe()
 func describeTurns(t *testing.T, transport *wire.Transport) {
 	t.Helper()
 	m := statetest.NewModel(t, provider.OpenAI, statetest.Say(strings.Repeat("Yes. ", 20)).Times(-1))
-	transport.Base, transport.Converse = m, true
+	transport.Base = m
 	turns := &state.Field[int]{Name: "turns", Handler: state.Sum[int]()}
 	st := state.New(state.MustSchema(turns))
 	for i := range 20 {

@@ -96,7 +96,7 @@ func init() {
 			if i == 0 {
 				o.Wait(i)
 			}
-			sum := orderSum.Or(st, 0)
+			sum := orderSum.GetOr(st, 0)
 			o.Wait(i)
 			_ = orderSum.Replace(st, sum+1)
 		})

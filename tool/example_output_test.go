@@ -32,7 +32,7 @@ func ExampleToFunc() {
 
 	out, err := search.Call(context.Background(), st, "")
 	fmt.Println(out, err)
-	fmt.Println(seen.Or(st, nil))
+	fmt.Println(seen.GetOr(st, nil))
 	// Output:
 	// [{"id":"d1","text":"Returns take 30 days."},{"id":"d2","text":"Refunds take 5."}] <nil>
 	// [d1 d2]
@@ -88,7 +88,7 @@ func ExampleReveal() {
 	fmt.Println(masked.Call(ctx, st, `{"amount":5}`))
 	_, err := masked.Call(ctx, st, `{"amount":500}`)
 	fmt.Println(err)
-	fmt.Println(charged.Or(st, ""))
+	fmt.Println(charged.GetOr(st, ""))
 	fmt.Println(shown.Call(ctx, st, `{"amount":5}`))
 	// Output:
 	// {"amount":5,"to":"[SECRET]"} <nil>
@@ -111,7 +111,7 @@ func ExampleRawStateful() {
 func ExampleAnnotate() {
 	count := &state.Field[int]{Name: "count"}
 	look := tool.Must(tool.NewStateful("look", "Look at the counter.",
-		func(_ context.Context, st *state.State, _ struct{}) (int, error) { return count.Or(st, 0), nil },
+		func(_ context.Context, st *state.State, _ struct{}) (int, error) { return count.GetOr(st, 0), nil },
 		tool.Annotate(tool.Annotations{Title: "Look", ReadOnly: true})))
 
 	annotations, err := state.JSONOf(look.Annotations())

@@ -46,7 +46,7 @@ func ExampleLoop_agentKit() {
 	}}
 	_ = state.Messages.Set(st, []state.Message{state.UserText("Write about trains.")})
 	fmt.Println(network.Run(ctx, st))
-	fmt.Println(plan.Or(st, nil), st.History().Len())
+	fmt.Println(plan.GetOr(st, nil), st.History().Len())
 	// Output:
 	// Written. <nil>
 	// [read write] 2
@@ -54,7 +54,7 @@ func ExampleLoop_agentKit() {
 
 // unanswered reports whether the conversation has no last word yet.
 func unanswered(st *state.State) bool {
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	text, ok := msgs[len(msgs)-1].(state.TextMessage)
 	return !ok || text.Role() == "user"
 }
@@ -86,7 +86,7 @@ func ExampleRun_haystack() {
 		{ID: "1", Name: "search", Input: `{"query":"returns"}`},
 		{ID: "2", Name: "search", Input: `{"query":"refunds"}`},
 	})
-	fmt.Println(documents.Or(st, nil), err)
+	fmt.Println(documents.GetOr(st, nil), err)
 	// Output: [returns for Ada refunds for Ada] <nil>
 }
 
@@ -108,7 +108,7 @@ func ExampleNew_langGraph() {
 	}
 	wait.Wait()
 	err := st.Join(branches...) // in this order, whichever was faster
-	fmt.Println(notes.Or(st, nil), cost.Or(st, 0), err)
+	fmt.Println(notes.GetOr(st, nil), cost.GetOr(st, 0), err)
 
 	before, err := st.At(0) // a State as it was, to look at or to fork
 	fmt.Println(notes.Has(before), err)
@@ -138,6 +138,6 @@ func ExampleNew_adk() {
 		{ID: "2", Name: "note", Input: `{"text":"fast"}`},
 	})
 	_ = visits.Set(st, 1)
-	fmt.Println(notes.Or(st, nil), visits.Or(st, 0), client.Or(st, "none"), err)
+	fmt.Println(notes.GetOr(st, nil), visits.GetOr(st, 0), client.GetOr(st, "none"), err)
 	// Output: [slow fast] 1 none <nil>
 }

@@ -34,7 +34,7 @@ func Example() {
 		panic(err)
 	}
 	fmt.Println(search.Schema())
-	fmt.Println(results[0].Message.Text(), Notes.Or(st, nil))
+	fmt.Println(results[0].Message.Text(), Notes.GetOr(st, nil))
 	// Output:
 	// {"type":"object","properties":{"query":{"type":"string"}},"required":["query"],"additionalProperties":false}
 	// ["about refunds, for Ada"] [about refunds, for Ada]

@@ -12,7 +12,7 @@ import (
 
 // A framework makes the calls of a message itself, here the last one first. The
 // notes are in the order of the calls nevertheless.
-func ExampleBegin() {
+func ExampleBeginStep() {
 	notes := &state.Field[[]string]{Name: "notes"}
 	st := state.New(state.MustSchema(notes))
 	look := tool.Must(tool.New("look", "Look something up.",
@@ -30,7 +30,7 @@ func ExampleBegin() {
 	ctx := context.Background()
 	_ = st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}})
 
-	step, err := tool.Begin(ctx, st, []*tool.Tool{look}, calls)
+	step, err := tool.BeginStep(ctx, st, []*tool.Tool{look}, calls)
 	if err != nil {
 		panic(err)
 	}
@@ -45,7 +45,7 @@ func ExampleBegin() {
 		fmt.Println(err)
 	}
 
-	fmt.Println(notes.Or(st, nil), state.ListLen(st, state.Messages))
+	fmt.Println(notes.GetOr(st, nil), state.ListLen(st, state.Messages))
 	// Output:
 	// PLAIN
 	// tool "look": bad arguments:
@@ -84,7 +84,7 @@ func ExampleSuspend() {
 		{ID: "c2", Name: "refund", Input: `{"amount":500}`},
 	}
 	_ = history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}})
-	step, err := tool.Begin(ctx, st, []*tool.Tool{refund}, calls)
+	step, err := tool.BeginStep(ctx, st, []*tool.Tool{refund}, calls)
 	if err != nil {
 		panic(err)
 	}
@@ -95,12 +95,12 @@ func ExampleSuspend() {
 	for _, r := range step.End() {
 		fmt.Println(r.Index, r.Message.Text(), history.Answer(r.Message))
 	}
-	fmt.Println(log.Or(st, nil))
+	fmt.Println(log.GetOr(st, nil))
 
 	_ = approved.Set(st, true) // days later, in another process
 	results, err := tool.Answer(ctx, st, []*tool.Tool{refund}, history.Pending())
 	fmt.Println(results[0].Message.Text(), err)
-	fmt.Println(log.Or(st, nil))
+	fmt.Println(log.GetOr(st, nil))
 	// Output:
 	// c1 <nil> false false
 	// c2 tool "refund": a person must approve the refund true true

@@ -61,7 +61,7 @@ func ExampleTo() {
 		tool.To(documents, "documents"), tool.To(count, "count"), tool.To(last, "query")))
 
 	_, err := retrieve.Call(context.Background(), st, `{"query":"Python"}`)
-	fmt.Println(documents.Or(st, nil), count.Or(st, 0), last.Or(st, ""), st.Version(), err)
+	fmt.Println(documents.GetOr(st, nil), count.GetOr(st, 0), last.GetOr(st, ""), st.Version(), err)
 	// Output: [returns.md refunds.md] 2 Python 1 <nil>
 }
 
@@ -77,7 +77,7 @@ func ExampleTo_wholeResult() {
 		tool.To(info, "")))
 
 	_, err := lookup.Call(context.Background(), st, "")
-	fmt.Println(info.Or(st, nil), err)
+	fmt.Println(info.GetOr(st, nil), err)
 	// Output: map[email:ada@example.com name:Ada] <nil>
 }
 
@@ -108,7 +108,7 @@ func ExampleNew() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println(strings.Join(documents.Or(st, nil), "\n"))
+	fmt.Println(strings.Join(documents.GetOr(st, nil), "\n"))
 	fmt.Println(search.Reads(), search.Writes())
 	// Output:
 	// returns for Ada, 0 known
@@ -126,7 +126,7 @@ func ExampleNewStateful() {
 	}
 	save := tool.Must(tool.NewStateful("save_note", "Save a note unless it is there.",
 		func(_ context.Context, st *state.State, in arguments) (int, error) {
-			known := notes.Or(st, nil)
+			known := notes.GetOr(st, nil)
 			if slices.Contains(known, in.Note) {
 				return len(known), nil
 			}
@@ -165,7 +165,7 @@ func ExampleTo_deduplicate() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println(documents.Or(st, nil))
+	fmt.Println(documents.GetOr(st, nil))
 	// Output: [a b c]
 }
 
@@ -180,7 +180,7 @@ func ExampleOutput_With() {
 		tool.To(documents, "").With(state.Replace[[]string]())))
 
 	_, err := refresh.Call(context.Background(), st, "")
-	fmt.Println(documents.Or(st, nil), err)
+	fmt.Println(documents.GetOr(st, nil), err)
 	// Output: [fresh.md] <nil>
 }
 
@@ -214,7 +214,7 @@ func ExampleOutput_With_writeFiles() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println(files.Or(st, nil))
+	fmt.Println(files.GetOr(st, nil))
 	// Output: map[go.mod:module b main.go:package main]
 }
 

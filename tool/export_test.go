@@ -8,7 +8,7 @@ import (
 
 // Plan returns the batches in which Run makes calls.
 func Plan(tools []*Tool, calls []state.ToolCall) [][]int {
-	s, err := Begin(context.Background(), state.New(nil), nil, calls)
+	s, err := BeginStep(context.Background(), state.New(nil), nil, calls)
 	if err != nil {
 		panic(err)
 	}

@@ -54,7 +54,7 @@ func FuzzCall(f *testing.F) {
 			require.NoError(t, json.Unmarshal([]byte(args), &want))
 			require.Equal(t, want.Query, got.Query)
 			require.True(t, out.Valid())
-			require.Equal(t, want.Query, coreAny.Or(st, nil))
+			require.Equal(t, want.Query, coreAny.GetOr(st, nil))
 		}
 
 		out, err = raw.Call(t.Context(), st, state.JSON(args))

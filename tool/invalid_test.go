@@ -23,8 +23,8 @@ func TestANilContextIsAnError(t *testing.T) {
 	for i, each := range tools {
 		_, errs["Tool.Call of "+each.Name()] = each.Call(none, st, "")
 		for name, step := range map[string]*tool.Step{
-			"Begin":     must(tool.Begin(none, st, tools, calls)),
-			"Step.Call": must(tool.Begin(t.Context(), st, tools, calls)),
+			"Begin":     must(tool.BeginStep(none, st, tools, calls)),
+			"Step.Call": must(tool.BeginStep(t.Context(), st, tools, calls)),
 		} {
 			ctx := none
 			if name == "Begin" {
@@ -81,7 +81,7 @@ func TestAFieldThatTheSchemaDoesNotHaveIsAMistakeOfTheProgram(t *testing.T) {
 		calls := []state.ToolCall{{ID: "1", Name: "y"}}
 		require.NoError(t, st.History().Reset([]state.InferenceResult{{Output: []state.Message{state.ToolCalls(calls...)}}}))
 		errs := map[string]error{}
-		_, errs["Begin"] = tool.Begin(t.Context(), st, tools, calls)
+		_, errs["Begin"] = tool.BeginStep(t.Context(), st, tools, calls)
 		_, errs["Run"] = tool.Run(t.Context(), st, tools, calls)
 		_, errs["Answer"] = tool.Answer(t.Context(), st, tools, calls)
 		_, errs["Call"] = tools[0].Call(t.Context(), st, "")

@@ -57,7 +57,7 @@ func TestResultsAndErrorsHaveNoSecrets(t *testing.T) {
 			"New": tool.Must(tool.New("pay", "", typed, from...)),
 			"Raw": tool.Must(tool.Raw("pay", "", params, raw, from...)),
 			"NewStateful": tool.Must(tool.NewStateful("pay", "", func(_ context.Context, st *state.State, in in) (map[string]any, error) {
-				in.Card = card.Or(st, "") // not injected
+				in.Card = card.GetOr(st, "") // not injected
 				return pay(in)
 			}, opts...)),
 			"a new secret": tool.Must(tool.NewStateful("pay", "", func(_ context.Context, st *state.State, in in) (map[string]any, error) {
@@ -68,7 +68,7 @@ func TestResultsAndErrorsHaveNoSecrets(t *testing.T) {
 				return pay(in)
 			}, opts...)),
 			"an old secret": tool.Must(tool.NewStateful("pay", "", func(_ context.Context, st *state.State, in in) (map[string]any, error) {
-				in.Card = card.Or(st, "")
+				in.Card = card.GetOr(st, "")
 				if err := card.Set(st, "another-card"); err != nil {
 					return nil, err
 				}
@@ -103,7 +103,7 @@ func TestResultsAndErrorsHaveNoSecrets(t *testing.T) {
 						r := must(tool.Run(t.Context(), billing, []*tool.Tool{x}, calls))[0]
 						shown, err = string(r.Message.Raw()), r.Err
 					case "Step":
-						step := must(tool.Begin(t.Context(), billing, []*tool.Tool{x}, calls))
+						step := must(tool.BeginStep(t.Context(), billing, []*tool.Tool{x}, calls))
 						r, notMade := step.Call(t.Context(), 0)
 						require.NoError(t, notMade)
 						require.Equal(t, []tool.Result{r}, step.End())
@@ -122,7 +122,7 @@ func TestResultsAndErrorsHaveNoSecrets(t *testing.T) {
 						continue
 					}
 					require.NoError(t, err)
-					require.Equal(t, any(number), receipt.Or(billing, nil), "what is written to a field is not masked")
+					require.Equal(t, any(number), receipt.GetOr(billing, nil), "what is written to a field is not masked")
 					require.False(t, !reveal && strings.Contains(shown, base64.StdEncoding.EncodeToString([]byte(number))), where)
 				}
 			}

@@ -161,7 +161,7 @@ func TestEveryErrorHasAKind(t *testing.T) {
 			if c.ctx == nil {
 				c.ctx = t.Context()
 			}
-			step := must(tool.Begin(c.ctx, st, []*tool.Tool{c.tool}, []state.ToolCall{{Name: "x", Input: c.args}}))
+			step := must(tool.BeginStep(c.ctx, st, []*tool.Tool{c.tool}, []state.ToolCall{{Name: "x", Input: c.args}}))
 			_, called := told(step.Call(t.Context(), 0))
 			run := must(tool.Run(c.ctx, st, []*tool.Tool{c.tool}, []state.ToolCall{{Name: "x", Input: c.args}}))[0].Err
 			for _, err := range []error{called, run} {
@@ -213,7 +213,7 @@ func TestAToolThatReturnsNothingSaysThatItWasDone(t *testing.T) {
 		results, err := tool.Run(t.Context(), st, []*tool.Tool{tt.tool}, []state.ToolCall{{Name: "note"}})
 		require.NoError(t, err, name)
 		require.Equal(t, tt.want, results[0].Message.Content(), name)
-		require.Equal(t, "old", whole.Or(st, nil), "%s: the text is for the model and is not written", name)
+		require.Equal(t, "old", whole.GetOr(st, nil), "%s: the text is for the model and is not written", name)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestTheSameValueDoesTheSameThroughEachDoor(t *testing.T) {
 					require.NoError(t, f.Replace(st, []string{"old"}))
 					_, err := x.Call(t.Context(), st, "")
 					require.NoError(t, err)
-					require.Equal(t, f.Or(want, nil), f.Or(st, nil), "%s, %s, %s, %s", name, value, option, door)
+					require.Equal(t, f.GetOr(want, nil), f.GetOr(st, nil), "%s, %s, %s, %s", name, value, option, door)
 					if docs == nil {
 						require.EqualValues(t, 1, st.Version(), "%s, %s, %s wrote", name, option, door)
 					}
@@ -336,7 +336,7 @@ func TestTheSameValueDoesTheSameThroughEachDoor(t *testing.T) {
 					if docs == nil {
 						require.ErrorIs(t, err, state.ErrNotFound, "%s, %s, %s, %s", name, value, option, door)
 					} else {
-						require.Equal(t, f.Or(want, nil), f.Or(st, nil), "%s, %s, %s, %s", name, value, option, door)
+						require.Equal(t, f.GetOr(want, nil), f.GetOr(st, nil), "%s, %s, %s, %s", name, value, option, door)
 					}
 				}
 			}
@@ -421,8 +421,8 @@ func FuzzNull(f *testing.F) {
 		_, errA := raw.Call(t.Context(), a, "")
 		_, errB := typed.Call(t.Context(), b, "")
 		require.Equal(t, errA == nil, errB == nil, "%v, %v", errA, errB)
-		require.Equal(t, docs.Or(a, nil), docs.Or(b, nil))
-		require.GreaterOrEqual(t, len(docs.Or(a, nil)), 1, "a result has deleted elements")
+		require.Equal(t, docs.GetOr(a, nil), docs.GetOr(b, nil))
+		require.GreaterOrEqual(t, len(docs.GetOr(a, nil)), 1, "a result has deleted elements")
 		if _, err := last.Get(a); err != nil {
 			t.Fatal("a result has deleted a field")
 		}

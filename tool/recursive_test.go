@@ -88,7 +88,7 @@ func TestTheUpdaterWritesRecursiveFields(t *testing.T) {
 	st := state.New(schema)
 	_, err = x.Call(t.Context(), st, planText)
 	require.NoError(t, err)
-	require.Equal(t, "d", f.Or(st, plan{}).Steps[0].Steps[0].Steps[0].Title)
+	require.Equal(t, "d", f.GetOr(st, plan{}).Steps[0].Steps[0].Steps[0].Title)
 	_, err = x.Call(t.Context(), st, `{"plan":{"title":"a","steps":[{"title":1}]}}`)
 	require.ErrorContains(t, err, `"plan".steps[0].title`)
 }
@@ -128,7 +128,7 @@ func TestReferencesAreNotInjected(t *testing.T) {
 	// A stateful tool reads it, and a model is not asked for one.
 	var got *client
 	stateful, err := tool.NewStateful("read", "", func(_ context.Context, st *state.State, _ struct{}) (string, error) {
-		got = ref.Or(st, nil)
+		got = ref.GetOr(st, nil)
 		return "", nil
 	})
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ const maxParallel = 128
 //
 // Others may use st at the same time, and Run may be called concurrently.
 func Run(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) ([]Result, error) {
-	s, err := Begin(ctx, st, tools, calls)
+	s, err := BeginStep(ctx, st, tools, calls)
 	if err != nil {
 		return nil, err
 	}

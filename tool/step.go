@@ -108,8 +108,8 @@ func Suspend(err error) error {
 	return &kindError{ErrSuspended, err}
 }
 
-// Begin begins the step of calls, which are those of one message of the model.
-// Nothing is called yet. When ctx has ended, no further call is made.
+// BeginStep begins the step of calls, which are those of one message of the
+// model. Nothing is called yet. When ctx has ended, no further call is made.
 //
 //	step, err := tool.BeginStep(ctx, st, tools, message.Calls())
 //	for i := range message.Calls() { // or concurrently, or not all of them
@@ -122,7 +122,7 @@ func Suspend(err error) error {
 // not, names and that the schema of st does not have, or has with another type.
 //
 // Others may use st at the same time.
-func Begin(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) (*Step, error) {
+func BeginStep(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) (*Step, error) {
 	var errs []error
 	for _, t := range tools {
 		if err := t.checkFields(st); err != nil {

@@ -130,7 +130,7 @@ func indexes(results []tool.Result) []int {
 func TestStepWritesInTheOrderOfTheCalls(t *testing.T) {
 	f, schema := newStepFields()
 	st := state.New(schema)
-	step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}, stepIn{}, stepIn{})))
+	step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{}, stepIn{}, stepIn{})))
 	for _, c := range []struct {
 		call int
 		log  []string
@@ -138,7 +138,7 @@ func TestStepWritesInTheOrderOfTheCalls(t *testing.T) {
 		out, err := told(step.Call(t.Context(), c.call))
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprintf(`{"log":["%d"],"total":0}`, c.call), out)
-		require.Equal(t, c.log, f.log.Or(st, nil))
+		require.Equal(t, c.log, f.log.GetOr(st, nil))
 	}
 	results := step.End()
 	require.Equal(t, []int{0, 1, 2, 3}, indexes(results))
@@ -163,20 +163,20 @@ func TestStepDoesNotWaitForCallsThatWriteNothing(t *testing.T) {
 		if do == "unknown" {
 			calls[0].Name = "elsewhere"
 		}
-		step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, calls))
+		step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{f.tool()}, calls))
 		for _, i := range []int{2, 0, 1} {
 			_, err := told(step.Call(t.Context(), i))
 			require.Equal(t, i == 0, err != nil, do)
 			require.Equal(t, i == 0 && do == "suspend", errors.Is(err, tool.ErrSuspended), do)
 		}
-		require.Equal(t, []string{"1", "2"}, f.log.Or(st, nil), do)
+		require.Equal(t, []string{"1", "2"}, f.log.GetOr(st, nil), do)
 		require.Equal(t, do != "suspend", slices.Contains(indexes(step.End()), 0), do)
 	}
 }
 
 func TestStepRefusesCallsThatAreNotPending(t *testing.T) {
 	f, schema := newStepFields()
-	step := must(tool.Begin(t.Context(), state.New(schema), []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{Do: "fail"}, stepIn{})))
+	step := must(tool.BeginStep(t.Context(), state.New(schema), []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{Do: "fail"}, stepIn{})))
 	for _, i := range []int{-1, 4, 1 << 40} {
 		_, err := told(step.Call(t.Context(), i))
 		require.ErrorIs(t, err, tool.ErrNotPending)
@@ -193,7 +193,7 @@ func TestStepRefusesCallsThatAreNotPending(t *testing.T) {
 	require.ErrorIs(t, err, tool.ErrNotPending)
 	require.ErrorContains(t, err, "the step has ended")
 
-	step = must(tool.Begin(t.Context(), nil, nil, nil))
+	step = must(tool.BeginStep(t.Context(), nil, nil, nil))
 	_, err = told(step.Call(t.Context(), 0))
 	require.ErrorIs(t, err, tool.ErrNotPending)
 	require.Empty(t, step.End())
@@ -202,7 +202,7 @@ func TestStepRefusesCallsThatAreNotPending(t *testing.T) {
 func TestStepCallIsMadeOnceByConcurrentCallers(t *testing.T) {
 	var called atomic.Int32
 	count := tool.Must(tool.New("count", "", func(context.Context, struct{}) (int32, error) { return called.Add(1), nil }))
-	step := must(tool.Begin(t.Context(), state.New(nil), []*tool.Tool{count}, []state.ToolCall{{Name: "count"}}))
+	step := must(tool.BeginStep(t.Context(), state.New(nil), []*tool.Tool{count}, []state.ToolCall{{Name: "count"}}))
 	var refused atomic.Int32
 	var wg sync.WaitGroup
 	for range 16 {
@@ -228,7 +228,7 @@ func TestStepEndsWithItsContexts(t *testing.T) {
 		if whose == "of the call" {
 			ofStep, ofCall = ofCall, ofStep
 		}
-		step := must(tool.Begin(ofStep, st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{})))
+		step := must(tool.BeginStep(ofStep, st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{})))
 		_, err := told(step.Call(ofCall, 0))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "not called")
@@ -242,10 +242,10 @@ func TestStepEndsWithItsContexts(t *testing.T) {
 	st := state.New(schema)
 	ctx, cancel := context.WithCancel(t.Context())
 	act := tool.Must(tool.New("act", "", func(context.Context, struct{}) ([]string, error) { cancel(); return []string{"x"}, nil }, tool.To(f.log, "")))
-	step := must(tool.Begin(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}}))
+	step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}}))
 	_, err := told(step.Call(ctx, 0))
 	require.NoError(t, err)
-	require.Equal(t, []string{"x"}, f.log.Or(st, nil))
+	require.Equal(t, []string{"x"}, f.log.GetOr(st, nil))
 }
 
 // TestStepSurvivesGoexit has functions, and a validation, that end the
@@ -254,13 +254,13 @@ func TestStepSurvivesGoexit(t *testing.T) {
 	t.Run("in a function", func(t *testing.T) {
 		f, schema := newStepFields()
 		st := state.New(schema)
-		step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "goexit"}, stepIn{})))
+		step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "goexit"}, stepIn{})))
 		var wg sync.WaitGroup
 		for i := range 2 {
 			wg.Go(func() { _, _ = step.Call(t.Context(), 1-i) })
 		}
 		wg.Wait()
-		require.Equal(t, []string{"1"}, f.log.Or(st, nil))
+		require.Equal(t, []string{"1"}, f.log.GetOr(st, nil))
 		results := step.End()
 		require.Len(t, results, 2)
 		var panicked *tool.PanicError
@@ -283,7 +283,7 @@ func TestStepSurvivesGoexit(t *testing.T) {
 			}) ([]string, error) {
 				return []string{in.Text}, nil
 			}, tool.To(list, "")))
-			step := must(tool.Begin(t.Context(), st, []*tool.Tool{write}, []state.ToolCall{
+			step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{write}, []state.ToolCall{
 				{ID: "0", Name: "write", Input: `{"text":"bad"}`}, {ID: "1", Name: "write", Input: `{"text":"good"}`}}))
 			for _, i := range []int{first, 1 - first} {
 				var wg sync.WaitGroup
@@ -294,7 +294,7 @@ func TestStepSurvivesGoexit(t *testing.T) {
 			require.Len(t, results, 2)
 			require.Error(t, results[0].Err)
 			require.NoError(t, results[1].Err)
-			require.Equal(t, []string{"good"}, list.Or(st, nil))
+			require.Equal(t, []string{"good"}, list.GetOr(st, nil))
 		})
 	}
 }
@@ -305,7 +305,7 @@ func TestStepRefusesOneOfCallsThatExcludeEachOther(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		f, schema := newStepFields()
 		st := state.New(schema)
-		step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "add"}, stepIn{Do: "add"}, stepIn{Do: "add"})))
+		step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{Do: "add"}, stepIn{Do: "add"}, stepIn{Do: "add"})))
 		for _, i := range order {
 			_, err := told(step.Call(t.Context(), i))
 			require.Equal(t, i == 2 && order[2] == 2, err != nil, "order %v, call %d", order, i)
@@ -318,8 +318,8 @@ func TestStepRefusesOneOfCallsThatExcludeEachOther(t *testing.T) {
 		require.Equal(t, "total", refused.Field)
 		require.Equal(t, "act", refused.Tool)
 		require.NotContains(t, refused.Error(), "more than ten", "the text of a validation")
-		require.Equal(t, 8, f.total.Or(st, 0))
-		require.Equal(t, []string{"0", "1"}, f.log.Or(st, nil))
+		require.Equal(t, 8, f.total.GetOr(st, 0))
+		require.Equal(t, []string{"0", "1"}, f.log.GetOr(st, nil))
 	}
 }
 
@@ -328,7 +328,7 @@ func TestStepRefusesOneOfCallsThatExcludeEachOther(t *testing.T) {
 func TestStepReportsWhatOthersHavePrevented(t *testing.T) {
 	f, schema := newStepFields()
 	st := state.New(schema)
-	step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "add"}, stepIn{}, stepIn{})))
+	step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "add"}, stepIn{}, stepIn{})))
 	_, err := told(step.Call(t.Context(), 1))
 	require.NoError(t, err)
 	require.NoError(t, f.total.Set(st, 9))
@@ -342,8 +342,8 @@ func TestStepReportsWhatOthersHavePrevented(t *testing.T) {
 	require.ErrorAs(t, results[0].Err, &refused)
 	require.True(t, results[0].Message.IsError())
 	require.NoError(t, results[1].Err)
-	require.Equal(t, []string{"2", "3"}, f.log.Or(st, nil), "a call is one transaction")
-	require.Equal(t, 9, f.total.Or(st, 0))
+	require.Equal(t, []string{"2", "3"}, f.log.GetOr(st, nil), "a call is one transaction")
+	require.Equal(t, 9, f.total.GetOr(st, 0))
 }
 
 func TestStepOfAStateThatTakesNothing(t *testing.T) {
@@ -352,7 +352,7 @@ func TestStepOfAStateThatTakesNothing(t *testing.T) {
 	var ended *state.State
 	require.NoError(t, tx.Update(func(tx *state.State) error { ended = tx; return nil }))
 	for _, st := range []*state.State{state.New(schema).Snapshot(), nil, ended} {
-		step := must(tool.Begin(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{})))
+		step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{})))
 		for _, i := range []int{1, 0} {
 			_, err := told(step.Call(t.Context(), i))
 			var refused *tool.OutputError
@@ -367,7 +367,7 @@ func TestStepInATransactionAndInAFork(t *testing.T) {
 	act := f.tool()
 	st := state.New(schema)
 	all := func(st *state.State) {
-		step := must(tool.Begin(t.Context(), st, []*tool.Tool{act}, actCalls(stepIn{}, stepIn{})))
+		step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{act}, actCalls(stepIn{}, stepIn{})))
 		for _, i := range []int{1, 0} {
 			_, err := told(step.Call(t.Context(), i))
 			require.NoError(t, err)
@@ -379,7 +379,7 @@ func TestStepInATransactionAndInAFork(t *testing.T) {
 	fork := st.Fork()
 	all(fork)
 	require.NoError(t, st.Join(fork))
-	require.Equal(t, []string{"0", "1", "0", "1"}, f.log.Or(st, nil))
+	require.Equal(t, []string{"0", "1", "0", "1"}, f.log.GetOr(st, nil))
 }
 
 // TestStepRunsNoCodeOfUsersUnderALock calls back into the step from all code
@@ -402,13 +402,13 @@ func TestStepRunsNoCodeOfUsersUnderALock(t *testing.T) {
 	st := state.New(state.MustSchema(list, own))
 	act := tool.Must(tool.New("act", "", func(context.Context, struct{}) ([]string, error) { back(); return []string{"x"}, nil },
 		tool.To(list, ""), tool.ToFunc(own, "", func([]string) (string, error) { back(); return "y", nil })))
-	step = must(tool.Begin(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}, {Name: "act"}, {Name: "act"}}))
+	step = must(tool.BeginStep(t.Context(), st, []*tool.Tool{act}, []state.ToolCall{{Name: "act"}, {Name: "act"}, {Name: "act"}}))
 	_, err := told(step.Call(t.Context(), 2))
 	require.NoError(t, err)
 	_, err = told(step.Call(t.Context(), 1))
 	require.NoError(t, err)
 	require.Len(t, step.End(), 3)
-	require.Equal(t, []string{"x", "x", "x"}, list.Or(st, nil))
+	require.Equal(t, []string{"x", "x", "x"}, list.GetOr(st, nil))
 }
 
 func TestCallOf(t *testing.T) {
@@ -439,7 +439,7 @@ func TestCallOf(t *testing.T) {
 	}
 	require.Equal(t, want, seen)
 	clear(seen)
-	step := must(tool.Begin(t.Context(), st, tools, calls))
+	step := must(tool.BeginStep(t.Context(), st, tools, calls))
 	for i := range calls {
 		_, err := told(step.Call(t.Context(), i))
 		require.NoError(t, err)
@@ -454,7 +454,7 @@ func TestSuspendedCallsHaveNoResultInRun(t *testing.T) {
 	st := state.New(schema)
 	results := must(tool.Run(t.Context(), st, []*tool.Tool{f.tool()}, actCalls(stepIn{}, stepIn{Do: "suspend"}, stepIn{})))
 	require.Equal(t, []int{0, 2}, indexes(results))
-	require.Equal(t, []string{"0", "2"}, f.log.Or(st, nil))
+	require.Equal(t, []string{"0", "2"}, f.log.GetOr(st, nil))
 	require.ErrorIs(t, tool.Suspend(nil), tool.ErrSuspended)
 	_, err := tool.Must(tool.New("x", "", func(context.Context, struct{}) (int, error) { return 0, fmt.Errorf("wait: %w", tool.Suspend(errAway)) })).Call(t.Context(), st, "")
 	require.ErrorIs(t, err, tool.ErrSuspended)
@@ -479,7 +479,7 @@ func TestRunBoundsItsGoroutines(t *testing.T) {
 		began := time.Now()
 		results := must(tool.Run(t.Context(), st, []*tool.Tool{add}, slices.Repeat([]state.ToolCall{{Name: "add"}}, 1000)))
 		require.Len(t, results, 1000)
-		require.Equal(t, 1000, total.Or(st, 0))
+		require.Equal(t, 1000, total.GetOr(st, 0))
 		require.EqualValues(t, 128, most.Load())
 		require.Equal(t, 8*time.Second, time.Since(began))
 
@@ -524,7 +524,7 @@ func TestStepEqualsCallsOneByOne(t *testing.T) {
 				}
 			}
 			tools := []*tool.Tool{f.tool()}
-			step := must(tool.Begin(t.Context(), st, tools, calls))
+			step := must(tool.BeginStep(t.Context(), st, tools, calls))
 			const notMade, ended, lost = "not made", "ended", "lost"
 			outcomes := make([]string, len(calls)) // what the caller was told
 			var mu sync.Mutex
@@ -553,7 +553,7 @@ func TestStepEqualsCallsOneByOne(t *testing.T) {
 			time.Sleep(time.Duration(rng.IntN(8))*time.Second + time.Millisecond)
 			results := step.End()
 			stored := contents(t, st)
-			log := f.log.Or(st, nil)
+			log := f.log.GetOr(st, nil)
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			require.Equal(t, stored, contents(t, st), "nothing is written after End")
@@ -569,7 +569,7 @@ func TestStepEqualsCallsOneByOne(t *testing.T) {
 					if told := outcomes[r.Index]; told != "error "+r.Err.Error() && told != lost {
 						// It was told a result, which calls in front of it then made impossible.
 						require.NotContains(t, told, "error")
-						one := must(tool.Begin(t.Context(), reference, tools, calls[:r.Index+1]))
+						one := must(tool.BeginStep(t.Context(), reference, tools, calls[:r.Index+1]))
 						_, err := one.Call(t.Context(), r.Index)
 						require.NoError(t, err)
 						last := one.End()
@@ -580,7 +580,7 @@ func TestStepEqualsCallsOneByOne(t *testing.T) {
 				}
 				succeeded++
 				require.Equal(t, r.Message.Text(), outcomes[r.Index], "told and stored")
-				one := must(tool.Begin(t.Context(), reference, tools, calls[:r.Index+1]))
+				one := must(tool.BeginStep(t.Context(), reference, tools, calls[:r.Index+1]))
 				_, err := told(one.Call(t.Context(), r.Index))
 				require.NoError(t, err)
 				one.End()

@@ -497,7 +497,7 @@ func TestContextCarriesTheStateOnlyToStatefulTools(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, out)
 	}
-	require.Equal(t, "set", coreText.Or(st, ""))
+	require.Equal(t, "set", coreText.GetOr(st, ""))
 }
 
 func TestResultIsStrictJSON(t *testing.T) {

@@ -268,7 +268,7 @@ func TestCallsThatAreNotMadeAreNotTraced(t *testing.T) {
 	made := tracedTool("t", func(context.Context, tracedIn) (string, error) { return "", nil })
 	calls := []state.ToolCall{{Name: "t", Input: `{"word":"x"}`}}
 	require.ErrorIs(t, must(tool.Run(ctx, state.New(nil), []*tool.Tool{made}, calls))[0].Err, context.Canceled)
-	r, err := must(tool.Begin(ctx, state.New(nil), []*tool.Tool{made}, calls)).Call(t.Context(), 0)
+	r, err := must(tool.BeginStep(ctx, state.New(nil), []*tool.Tool{made}, calls)).Call(t.Context(), 0)
 	require.NoError(t, err)
 	require.ErrorIs(t, r.Err, context.Canceled)
 	var none context.Context
@@ -282,7 +282,7 @@ func TestTracerOfTheStepIsFoundInEachCall(t *testing.T) {
 	outer, own := &recordingTracer{}, &recordingTracer{}
 	made := tracedTool("t", func(context.Context, tracedIn) (string, error) { return "", nil })
 	call := state.ToolCall{Name: "t", Input: `{"word":"x"}`}
-	step := must(tool.Begin(tool.WithTracer(t.Context(), outer), state.New(nil), []*tool.Tool{made}, []state.ToolCall{call, call, call}))
+	step := must(tool.BeginStep(tool.WithTracer(t.Context(), outer), state.New(nil), []*tool.Tool{made}, []state.ToolCall{call, call, call}))
 	for i, ctx := range []context.Context{t.Context(), tool.WithTracer(t.Context(), own)} {
 		_, err := step.Call(ctx, i)
 		require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestTracerIsToldOfCallsWithoutAResult(t *testing.T) {
 	late := &recordingTracer{}
 	var step *tool.Step
 	end := tracedTool("end", func(context.Context, tracedIn) (string, error) { step.End(); return "", nil })
-	step = must(tool.Begin(tool.WithTracer(t.Context(), late), state.New(nil), []*tool.Tool{end}, []state.ToolCall{{Name: "end", Input: `{"word":"x"}`}}))
+	step = must(tool.BeginStep(tool.WithTracer(t.Context(), late), state.New(nil), []*tool.Tool{end}, []state.ToolCall{{Name: "end", Input: `{"word":"x"}`}}))
 	_, err := step.Call(t.Context(), 0)
 	require.ErrorIs(t, err, tool.ErrNotPending)
 	require.Equal(t, tool.Result{Err: err}, late.only(t).Result)

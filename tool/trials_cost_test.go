@@ -41,7 +41,7 @@ func TestTheCostOfAStepIsLinearInWhateverOrderItsCallsReturn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cost := func(n int) uint64 {
 				st := state.New(schema)
-				step := must(tool.Begin(t.Context(), st, []*tool.Tool{act}, slices.Repeat([]state.ToolCall{{ID: "x", Name: "act"}}, n)))
+				step := must(tool.BeginStep(t.Context(), st, []*tool.Tool{act}, slices.Repeat([]state.ToolCall{{ID: "x", Name: "act"}}, n)))
 				calls := order(n)
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
@@ -54,8 +54,8 @@ func TestTheCostOfAStepIsLinearInWhateverOrderItsCallsReturn(t *testing.T) {
 				results := step.End()
 				runtime.ReadMemStats(&after)
 				require.Len(t, results, n)
-				require.Equal(t, n, total.Or(st, 0))
-				require.Equal(t, fmt.Sprint(n-1), last.Or(st, ""))
+				require.Equal(t, n, total.GetOr(st, 0))
+				require.Equal(t, fmt.Sprint(n-1), last.GetOr(st, ""))
 				return after.Mallocs - before.Mallocs
 			}
 			cost(10)

@@ -58,7 +58,7 @@ func TestStepFindsWhatDoesNotFitInWhateverOrder(t *testing.T) {
 		for i := range calls {
 			calls[i].Name = tools[rng.IntN(len(tools))].Name()
 		}
-		step := must(tool.Begin(t.Context(), st, tools, calls))
+		step := must(tool.BeginStep(t.Context(), st, tools, calls))
 		failed := map[int]bool{}
 		for _, i := range rng.Perm(len(calls)) {
 			r, err := step.Call(t.Context(), i)

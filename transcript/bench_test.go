@@ -135,11 +135,11 @@ func BenchmarkWindow(b *testing.B) {
 	for name, msgs := range map[string][]state.Message{"texts": texts, "calls": conversation(100_001)} {
 		st := state.New(nil)
 		require.NoError(b, state.Messages.Set(st, msgs))
-		w := &transcript.Window{Max: 4_000, Keep: 2_000}
+		w := &transcript.Window{Target: 4_000, Keep: 2_000}
 		_, err := w.Messages(b.Context(), st, 0)
 		require.NoError(b, err)
 		require.NoError(b, state.Messages.Set(st, []state.Message{state.UserText("And now?")}))
-		msgs := state.Messages.Or(st, nil)
+		msgs := state.Messages.GetOr(st, nil)
 		for from, show := range map[string]func() ([]state.Message, error){
 			"stored":  func() ([]state.Message, error) { return w.Messages(b.Context(), st, 0) },
 			"carried": func() ([]state.Message, error) { return w.Show(b.Context(), st, msgs, 0) },

@@ -35,7 +35,7 @@ func openSight(st *state.State, own []state.Message) (*sight, error) {
 			return nil, err
 		}
 	}
-	s.place = windows().Or(s.st, nil)[st.Agent()]
+	s.place = windows().GetOr(s.st, nil)[st.Agent()]
 	if s.place.Hash != "" {
 		s.find(n)
 	}

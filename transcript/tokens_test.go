@@ -77,7 +77,7 @@ func takenFor(t *testing.T, st *state.State) int {
 	least, most := 1, 1<<20
 	for least < most {
 		max := (least + most) / 2
-		if _, err := (&transcript.Window{Max: max, Keep: 1}).Messages(t.Context(), st.Snapshot(), 0); err != nil {
+		if _, err := (&transcript.Window{Target: max, Keep: 1}).Messages(t.Context(), st.Snapshot(), 0); err != nil {
 			least = max + 1
 		} else {
 			most = max
@@ -154,7 +154,7 @@ func TestWindowLearnsTheTokenizer(t *testing.T) {
 	require.InEpsilon(t, 56_000, takenFor(t, st), 0.05)
 
 	// A tokenizer of the program's own is believed.
-	counted := &transcript.Window{Max: 48_100, Keep: 1, Tokens: func(m state.Message) int { return len(strings.Fields(m.(state.TextMessage).Text())) }}
+	counted := &transcript.Window{Target: 48_100, Keep: 1, Tokens: func(m state.Message) int { return len(strings.Fields(m.(state.TextMessage).Text())) }}
 	_, err := counted.Messages(context.Background(), st, 0)
 	require.NoError(t, err)
 }

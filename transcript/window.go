@@ -15,10 +15,10 @@ import (
 )
 
 // Window decides what of a conversation a model is shown. It does nothing until
-// a request would have more than Max tokens, and then moves its beginning so far
-// that about Keep tokens are left. The requests in between begin alike, so that
-// the prompt caches of providers hit; a limit that is held exactly moves with
-// each message. The conversation itself stays whole.
+// a request would have more than Target tokens, and then moves its beginning so
+// far that about Keep tokens are left. The requests in between begin alike, so
+// that the prompt caches of providers hit; a limit that is held exactly moves
+// with each message. The conversation itself stays whole.
 //
 // Each agent of a State has a window, which the State keeps: it is exported,
 // stored and forked, and a join takes the one that begins later. If the message
@@ -31,11 +31,11 @@ import (
 // The fields of a Window must not change while it is used. It is safe for
 // concurrent use, and must not be copied.
 type Window struct {
-	// Max and Keep are tokens of a whole request: prompt, tools, context and
-	// conversation. Keep is Max/2 by default. Max is a choice of cost: a model
-	// that can read more than Max+Keep always gets its answer. See the page on
-	// windows in the guide for how to choose.
-	Max, Keep int
+	// Target and Keep are tokens of a whole request: prompt, tools, context and
+	// conversation. Keep is Target/2 by default. Target is a choice of cost: a
+	// model that can read more than Target+Keep always gets its answer. See the
+	// page on windows in the guide for how to choose.
+	Target, Keep int
 
 	// Tokens counts the tokens of a message (default EstimateTokens). Where the
 	// provider has reported the tokens of a request, it counts for the messages
@@ -44,11 +44,11 @@ type Window struct {
 
 	// Summarize returns a text that stands for what is no longer shown (default:
 	// nothing stands for it). It is called once at a time for an agent of a State,
-	// without a lock; meanwhile, others are shown what they were. The text must
-	// say what was, and not what to do: models follow instructions that they find
-	// in it. If Summarize fails or returns no text, the window moves at a later
-	// request, and Messages fails only if a request would have more than Max+Keep
-	// tokens.
+	// without a lock; meanwhile, others are shown what they were. The text must say
+	// what was, and not what to do: models follow instructions that they find in
+	// it. If Summarize fails or returns no text, the window moves at a later
+	// request, and Messages fails only if a request would have more than
+	// Target+Keep tokens.
 	Summarize func(ctx context.Context, p Past) (string, error)
 
 	mu     sync.Mutex
@@ -87,8 +87,8 @@ type windowKey struct {
 // such as a snapshot, Messages returns what it would show without a new summary,
 // and stores nothing.
 //
-// The error is [ErrWindow] if the request would have more than Max+Keep tokens,
-// or if extra leaves nothing of Keep, and wraps the error of Summarize.
+// The error is [ErrWindow] if the request would have more than Target+Keep
+// tokens, or if extra leaves nothing of Keep, and wraps the error of Summarize.
 func (w *Window) Messages(ctx context.Context, st *state.State, extra int) ([]state.Message, error) {
 	return w.show(ctx, st, nil, extra)
 }
@@ -105,8 +105,8 @@ func (w *Window) Show(ctx context.Context, st *state.State, msgs []state.Message
 
 // show is Messages if own is nil, and otherwise Show.
 func (w *Window) show(ctx context.Context, st *state.State, own []state.Message, extra int) ([]state.Message, error) {
-	if w.Max <= 0 || w.Keep < 0 || w.keep() > w.Max {
-		return nil, fmt.Errorf("%w: Max is %d and Keep %d: want 0 < Keep <= Max", ErrWindow, w.Max, w.Keep)
+	if w.Target <= 0 || w.Keep < 0 || w.keep() > w.Target {
+		return nil, fmt.Errorf("%w: Target is %d and Keep %d: want 0 < Keep <= Target", ErrWindow, w.Target, w.Keep)
 	}
 	s, err := openSight(st, own)
 	if err != nil {
@@ -114,12 +114,12 @@ func (w *Window) show(ctx context.Context, st *state.State, own []state.Message,
 	}
 	size := w.measure(s, extra)
 	run := runctx.RunOf(ctx)
-	if size.total > w.Max && size.total <= w.Max+w.keep() && w.Summarize != nil && run != nil && run.Window() == w {
+	if size.total > w.Target && size.total <= w.Target+w.keep() && w.Summarize != nil && run != nil && run.Window() == w {
 		run.DeferWindow(st.Agent(), extra)
 		return s.messages(), nil
 	}
 	var problem error
-	for size.total > w.Max && problem == nil { // again, if a new summary is long
+	for size.total > w.Target && problem == nil { // again, if a new summary is long
 		if size.room(w.keep()) <= 0 {
 			return nil, fmt.Errorf("%w: prompt, tools and context have %d tokens, and Keep is %d", ErrWindow, extra, w.keep())
 		}
@@ -131,15 +131,15 @@ func (w *Window) show(ctx context.Context, st *state.State, own []state.Message,
 			problem = errNoMore
 		}
 	}
-	if size.total > w.Max+w.keep() {
-		return nil, fmt.Errorf("%w: it has about %d tokens, and Max is %d: %w", ErrWindow, size.total, w.Max, problem)
+	if size.total > w.Target+w.keep() {
+		return nil, fmt.Errorf("%w: it has about %d tokens, and Target is %d: %w", ErrWindow, size.total, w.Target, problem)
 	}
 	return s.messages(), nil
 }
 
 func (w *Window) keep() int {
 	if w.Keep == 0 {
-		return (w.Max + 1) / 2
+		return (w.Target + 1) / 2
 	}
 	return w.Keep
 }

@@ -50,7 +50,7 @@ func TestHistoriesInWindows(t *testing.T) {
 						continue // it has not asked
 					}
 					if err := a.ask(msgs[:said], c.profile); err != nil {
-						return fmt.Errorf("%s, %d of %d messages, Max %d, Keep %d: %w", a.st.Agent(), said, len(msgs), a.Max, a.Keep, err)
+						return fmt.Errorf("%s, %d of %d messages, Target %d, Keep %d: %w", a.st.Agent(), said, len(msgs), a.Target, a.Keep, err)
 					}
 				}
 			}
@@ -70,8 +70,8 @@ type windowed struct {
 
 func newWindowed(rng *rand.Rand, all int, st *state.State) *windowed {
 	w := &windowed{st: st, own: rng.IntN(2) == 0}
-	w.Window = &transcript.Window{Max: 1 + rng.IntN(2*all+1), Tokens: byBytes}
-	w.Keep = 1 + rng.IntN(w.Max)
+	w.Window = &transcript.Window{Target: 1 + rng.IntN(2*all+1), Tokens: byBytes}
+	w.Keep = 1 + rng.IntN(w.Target)
 	if rng.IntN(2) == 0 {
 		w.Summarize = func(_ context.Context, p transcript.Past) (string, error) {
 			if len(p.Messages) == 0 {
@@ -112,7 +112,7 @@ func (w *windowed) ask(all []state.Message, profile transcript.Profile) error {
 	if err != nil || !sameTexts(shown, again) {
 		return fmt.Errorf("asked twice, it says something else: %w", errors.Join(err, errors.New(histories.Render(shown)+"then\n"+histories.Render(again))))
 	}
-	if !sameTexts(all, state.Messages.Or(w.st, nil)) {
+	if !sameTexts(all, state.Messages.GetOr(w.st, nil)) {
 		return errors.New("the conversation has changed")
 	}
 	plain := withoutSummary(shown)
@@ -142,7 +142,7 @@ func (w *windowed) ask(all []state.Message, profile transcript.Profile) error {
 	for _, m := range shown {
 		total += byBytes(m)
 	}
-	if total > w.Max+w.Keep {
+	if total > w.Target+w.Keep {
 		return fmt.Errorf("%d tokens are shown", total)
 	}
 	// As long as nothing is left out, a request begins with the one before.

@@ -55,7 +55,7 @@ func shown(t testing.TB, w *transcript.Window, st *state.State) string {
 }
 
 func TestWindowMovesInSteps(t *testing.T) {
-	w, st := &transcript.Window{Max: 6, Keep: 2, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 6, Keep: 2, Tokens: countOne}, state.New(nil)
 	talk(t, st, 1, 3)
 	require.Equal(t, "q1 a1 q2 a2 q3 a3", shown(t, w, st))
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("q4")}))
@@ -68,13 +68,13 @@ func TestWindowMovesInSteps(t *testing.T) {
 }
 
 func TestWindowKeepsHalfByDefault(t *testing.T) {
-	w, st := &transcript.Window{Max: 7, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 7, Tokens: countOne}, state.New(nil)
 	talk(t, st, 1, 4)
 	require.Equal(t, "q3 a3 q4 a4", shown(t, w, st))
 }
 
 func TestWindowCountsTheWholeRequest(t *testing.T) {
-	w, st := &transcript.Window{Max: 6, Keep: 4, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 6, Keep: 4, Tokens: countOne}, state.New(nil)
 	talk(t, st, 1, 3)
 	msgs, err := w.Messages(t.Context(), st, 1)
 	require.NoError(t, err)
@@ -85,17 +85,18 @@ func TestWindowCountsTheWholeRequest(t *testing.T) {
 }
 
 func TestWindowsThatCannotBe(t *testing.T) {
-	for _, w := range []*transcript.Window{{}, {Max: -1}, {Max: 2, Keep: 3}, {Max: 2, Keep: -1}} {
+	for _, w := range []*transcript.Window{{}, {Target: -1}, {Target: 2, Keep: 3}, {Target: 2, Keep: -1}} {
 		_, err := w.Messages(t.Context(), state.New(nil), 0)
 		require.ErrorIs(t, err, transcript.ErrWindow)
-		require.ErrorContains(t, err, "want 0 < Keep <= Max")
+		require.ErrorContains(t, err, "want 0 < Keep <= Target")
 	}
 }
 
-// What is always shown may be more than Max. It may not be more than Max+Keep.
+// What is always shown may be more than Target. It may not be more than
+// Target+Keep.
 func TestWindowOfWhatIsAlwaysShown(t *testing.T) {
 	for n, fits := range map[int]bool{5: true, 6: false} {
-		w, st := &transcript.Window{Max: 3, Keep: 2, Tokens: countOne}, state.New(nil)
+		w, st := &transcript.Window{Target: 3, Keep: 2, Tokens: countOne}, state.New(nil)
 		for i := range n - 1 {
 			require.NoError(t, state.Messages.Set(st, []state.Message{state.SystemText(fmt.Sprint("s", i))}))
 		}
@@ -108,7 +109,7 @@ func TestWindowOfWhatIsAlwaysShown(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, transcript.ErrWindow)
-		require.ErrorContains(t, err, "it has about 6 tokens, and Max is 3: nothing more can be left out")
+		require.ErrorContains(t, err, "it has about 6 tokens, and Target is 3: nothing more can be left out")
 	}
 }
 
@@ -117,7 +118,7 @@ func TestWindowOfWhatIsAlwaysShown(t *testing.T) {
 func TestWindowShowsWaitingCalls(t *testing.T) {
 	call := state.ToolCall{ID: "c1", Name: "approve", Input: `{}`}
 	for _, behind := range []bool{false, true} {
-		w, st := &transcript.Window{Max: 8, Keep: 6, Tokens: countOne}, state.New(nil)
+		w, st := &transcript.Window{Target: 8, Keep: 6, Tokens: countOne}, state.New(nil)
 		talk(t, st, 1, 2)
 		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("pay"), state.ToolCalls(call)}))
 		talk(t, st, 3, 5)
@@ -128,7 +129,7 @@ func TestWindowShowsWaitingCalls(t *testing.T) {
 			require.Equal(t, "pay tool_call q4 a4 q5 a5 tool_result", shown(t, w, st))
 			continue
 		}
-		msgs, err := transcript.Answer(state.Messages.Or(st, nil), result)
+		msgs, err := transcript.Answer(state.Messages.GetOr(st, nil), result)
 		require.NoError(t, err)
 		require.NoError(t, state.Messages.Replace(st, msgs))
 		require.Equal(t, "pay tool_call tool_result q4 a4 q5 a5", shown(t, w, st))
@@ -140,12 +141,12 @@ func TestWindowShowsWaitingCalls(t *testing.T) {
 // Where messages were dropped, the window begins where it did, or with the
 // oldest.
 func TestWindowOfAConversationThatIsTrimmed(t *testing.T) {
-	w, st := &transcript.Window{Max: 6, Keep: 4, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 6, Keep: 4, Tokens: countOne}, state.New(nil)
 	talk(t, st, 1, 4)
 	require.Equal(t, "q3 a3 q4 a4", shown(t, w, st))
 	trim := func(n int) {
 		t.Helper()
-		require.NoError(t, state.Messages.Replace(st, transcript.KeepLast(n)(state.Messages.Or(st, nil))))
+		require.NoError(t, state.Messages.Replace(st, transcript.KeepLast(n)(state.Messages.GetOr(st, nil))))
 	}
 	trim(5)
 	require.Equal(t, "q3 a3 q4 a4", shown(t, w, st))
@@ -158,7 +159,7 @@ func TestWindowOfAConversationThatIsTrimmed(t *testing.T) {
 
 // Nobody is told of the window of an agent.
 func TestWindowIsHidden(t *testing.T) {
-	w, st := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne}, state.New(state.MustSchema(state.AllowUndeclared))
+	w, st := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne}, state.New(state.MustSchema(state.AllowUndeclared))
 	talk(t, st, 1, 3)
 	before, described := st.Snapshot(), st.Describe()
 	require.Equal(t, "q3 a3", shown(t, w, st))
@@ -178,11 +179,11 @@ func TestWindowIsHidden(t *testing.T) {
 	require.ErrorContains(t, err, "is the name of what package transcript keeps")
 
 	require.NoError(t, st.Revert(before))
-	require.Equal(t, "q1 a1 q2 a2 q3 a3", shown(t, &transcript.Window{Max: 99, Tokens: countOne}, st))
+	require.Equal(t, "q1 a1 q2 a2 q3 a3", shown(t, &transcript.Window{Target: 99, Tokens: countOne}, st))
 }
 
 func TestWindowsOfAgents(t *testing.T) {
-	small, large := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne}, &transcript.Window{Max: 100, Tokens: countOne}
+	small, large := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne}, &transcript.Window{Target: 100, Tokens: countOne}
 	st := state.New(nil)
 	talk(t, st, 1, 3)
 	require.Equal(t, "q3 a3", shown(t, small, st.As("small")))
@@ -192,7 +193,7 @@ func TestWindowsOfAgents(t *testing.T) {
 
 func TestSummaries(t *testing.T) {
 	var pasts []string
-	w := &transcript.Window{Max: 6, Keep: 4, Tokens: countOne, Summarize: func(_ context.Context, p transcript.Past) (string, error) {
+	w := &transcript.Window{Target: 6, Keep: 4, Tokens: countOne, Summarize: func(_ context.Context, p transcript.Past) (string, error) {
 		pasts = append(pasts, p.Summary+": "+texts(p.Messages)+" | "+texts(p.Shown()))
 		return fmt.Sprintf(" s%d\n", len(pasts)), nil
 	}}
@@ -220,13 +221,13 @@ func TestSummariesThatFail(t *testing.T) {
 		want    string
 	}{{"", broken, "summary: overloaded"}, {" \n", nil, "summary: there is no text"}} {
 		calls := 0
-		w := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
+		w := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
 			calls++
 			return c.summary, c.err
 		}}
 		st := state.New(nil)
 		talk(t, st, 1, 3)
-		require.Equal(t, "q1 a1 q2 a2 q3 a3", shown(t, w, st)) // 6 of at most Max+Keep
+		require.Equal(t, "q1 a1 q2 a2 q3 a3", shown(t, w, st)) // 6 of at most Target+Keep
 		talk(t, st, 4, 4)
 		_, err := w.Messages(t.Context(), st, 0)
 		require.ErrorIs(t, err, transcript.ErrWindow)
@@ -244,7 +245,7 @@ func TestSummariesThatFail(t *testing.T) {
 func TestSummariesOneAtATime(t *testing.T) {
 	began, finish := make(chan bool), make(chan bool)
 	var calls atomic.Int64
-	w := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
+	w := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
 		if calls.Add(1) == 1 {
 			close(began)
 			<-finish
@@ -271,7 +272,7 @@ func TestSummariesHaveNoSecrets(t *testing.T) {
 	card := &state.Field[string]{Name: "card", Secret: true}
 	st := state.New(state.MustSchema(card))
 	require.NoError(t, card.Set(st, "4242-4242"))
-	w := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
+	w := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
 		return "The card is 4242-4242.", nil
 	}}
 	talk(t, st, 1, 3)
@@ -280,13 +281,13 @@ func TestSummariesHaveNoSecrets(t *testing.T) {
 
 // A State that cannot be written is shown without being asked to summarise.
 func TestWindowOfASnapshot(t *testing.T) {
-	w := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
+	w := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
 		return "s", nil
 	}}
 	st := state.New(nil)
 	talk(t, st, 1, 3)
 	past := st.Snapshot()
-	w.Summarize, w = nil, &transcript.Window{Max: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
+	w.Summarize, w = nil, &transcript.Window{Target: 4, Keep: 2, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) {
 		return "", errors.New("called")
 	}}
 	require.Equal(t, "q3 a3", shown(t, w, past))
@@ -301,7 +302,7 @@ func TestWindowNeedsTheRightToReadOnly(t *testing.T) {
 	}
 	st := state.New(state.MustSchema(team, messages))
 	talk(t, st, 1, 3)
-	w := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne}
+	w := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne}
 	require.Equal(t, "q3 a3", shown(t, w, st.As("reader")))
 	talk(t, st, 4, 4)
 	require.Equal(t, "q3 a3 q4 a4", shown(t, w, st.As("reader")))
@@ -311,7 +312,7 @@ func TestWindowNeedsTheRightToReadOnly(t *testing.T) {
 
 // Where the provider has said how many tokens a request had, that counts.
 func TestWindowBelievesTheProvider(t *testing.T) {
-	w, st := &transcript.Window{Max: 1000, Keep: 500, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 1000, Keep: 500, Tokens: countOne}, state.New(nil)
 	ask := func(tokens int) string {
 		t.Helper()
 		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText(fmt.Sprint("q", st.Version()))}))
@@ -337,7 +338,7 @@ func TestWindowBelievesTheProvider(t *testing.T) {
 // Of what is too long, about Keep of the provider's tokens are left, also
 // afterwards, when it has not reported any.
 func TestWindowKeepsTokensOfTheProvider(t *testing.T) {
-	w, st := &transcript.Window{Max: 100, Keep: 50, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 100, Keep: 50, Tokens: countOne}, state.New(nil)
 	talk(t, st, 1, 19)
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("q")}))
 	msgs, err := w.Messages(t.Context(), st, 0)
@@ -355,7 +356,7 @@ func TestWindowKeepsTokensOfTheProvider(t *testing.T) {
 }
 
 func TestWindowIsStoredAndForked(t *testing.T) {
-	w := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne, Summarize: func(_ context.Context, p transcript.Past) (string, error) {
+	w := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne, Summarize: func(_ context.Context, p transcript.Past) (string, error) {
 		return fmt.Sprint("s", len(p.Messages)), nil
 	}}
 	st := state.New(nil)
@@ -365,7 +366,7 @@ func TestWindowIsStoredAndForked(t *testing.T) {
 	require.NoError(t, err)
 	again, err := state.Import(nil, data)
 	require.NoError(t, err)
-	never := &transcript.Window{Max: 100, Tokens: countOne}
+	never := &transcript.Window{Target: 100, Tokens: countOne}
 	require.Equal(t, "(s4) q3 a3", shown(t, never, again))
 
 	one, two := st.Fork(), st.Fork()
@@ -380,7 +381,7 @@ func TestWindowIsStoredAndForked(t *testing.T) {
 
 // Waiting for a summary ends with the context that Summarize is given.
 func TestSummaryGetsTheContext(t *testing.T) {
-	w := &transcript.Window{Max: 4, Keep: 2, Tokens: countOne, Summarize: func(ctx context.Context, _ transcript.Past) (string, error) {
+	w := &transcript.Window{Target: 4, Keep: 2, Tokens: countOne, Summarize: func(ctx context.Context, _ transcript.Past) (string, error) {
 		<-ctx.Done()
 		return "", context.Cause(ctx)
 	}}
@@ -396,7 +397,7 @@ func TestSummaryGetsTheContext(t *testing.T) {
 // What a framework carries along has other results, and not all that was said: the
 // window stays where it is, whoever asks.
 func TestWindowOfAnotherConversation(t *testing.T) {
-	w, st := &transcript.Window{Max: 8, Keep: 5, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 8, Keep: 5, Tokens: countOne}, state.New(nil)
 	call := state.ToolCall{ID: "c1", Name: "look", Input: `{}`}
 	talk(t, st, 1, 2)
 	require.NoError(t, state.Messages.Set(st, []state.Message{
@@ -404,7 +405,7 @@ func TestWindowOfAnotherConversation(t *testing.T) {
 	}))
 	require.Equal(t, "look tool_call tool_result of another agent a3", shown(t, w, st))
 	carried := []state.Message{state.SystemText("be kind")}
-	for i, m := range state.Messages.Or(st, nil) {
+	for i, m := range state.Messages.GetOr(st, nil) {
 		if i == 6 {
 			m = state.ToolResult(call, `"1 result"`)
 		}
@@ -424,7 +425,7 @@ func TestWindowOfAnotherConversation(t *testing.T) {
 // A framework may put a call that has waited behind what was said meanwhile. The
 // window begins with the call, and that is shown nevertheless.
 func TestWindowOfACallThatHasMoved(t *testing.T) {
-	w, st := &transcript.Window{Max: 6, Keep: 2, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 6, Keep: 2, Tokens: countOne}, state.New(nil)
 	call := state.ToolCall{ID: "c1", Name: "approve", Input: `{}`}
 	look := state.ToolCall{ID: "c0", Name: "look", Input: `{}`}
 	talk(t, st, 1, 2)
@@ -433,7 +434,7 @@ func TestWindowOfACallThatHasMoved(t *testing.T) {
 	}))
 	require.Equal(t, "pay tool_call", shown(t, w, st))
 	talk(t, st, 4, 4)
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	carried := append(append(msgs[:7:7], msgs[8:]...), msgs[7], state.ToolResult(call, `"yes"`))
 	shown, err := w.Show(t.Context(), st, carried, 0)
 	require.NoError(t, err)
@@ -447,7 +448,7 @@ func TestWindowReadsWhatItShows(t *testing.T) {
 	for keep := 300; keep < 360; keep += 10 {
 		st := state.New(nil)
 		require.NoError(t, state.Messages.Set(st, msgs))
-		w := &transcript.Window{Max: 2000, Keep: keep}
+		w := &transcript.Window{Target: 2000, Keep: keep}
 		for _, show := range []func() ([]state.Message, error){
 			func() ([]state.Message, error) { return w.Messages(t.Context(), st, 0) },
 			func() ([]state.Message, error) { return w.Show(t.Context(), st, msgs, 0) },
@@ -463,7 +464,7 @@ func TestWindowReadsWhatItShows(t *testing.T) {
 // Of calls with one id, each is shown with the result that answers it, and without
 // that of the other one.
 func TestWindowOfCallsWithOneID(t *testing.T) {
-	w, st := &transcript.Window{Max: 5, Keep: 2, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 5, Keep: 2, Tokens: countOne}, state.New(nil)
 	twice, other := state.ToolCall{ID: "twice", Name: "search", Input: `{}`}, state.ToolCall{ID: "other", Name: "look", Input: `{}`}
 	conversation := []state.Message{
 		state.UserText("search"), state.ToolCalls(other, twice), state.AssistantText("again"), state.ToolCalls(twice),
@@ -480,10 +481,10 @@ func TestWindowOfCallsWithOneID(t *testing.T) {
 // A conversation that is carried along in another order than that of the State may
 // begin where it did, wherever the window is moved to. Show stops then.
 func TestWindowThatDoesNotGetShorter(t *testing.T) {
-	w, st := &transcript.Window{Max: 3, Keep: 1, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 3, Keep: 1, Tokens: countOne}, state.New(nil)
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.AssistantText("last")}))
 	talk(t, st, 1, 2)
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	carried := append(msgs[1:5:5], msgs[0])
 	_, err := w.Show(t.Context(), st, carried, 0)
 	require.ErrorIs(t, err, transcript.ErrWindow)
@@ -498,12 +499,12 @@ func TestWindowThatDoesNotGetShorter(t *testing.T) {
 // A call that waits is shown, although the conversation that is carried along has a
 // result for it.
 func TestWindowShowsCallsThatAreAnsweredForNow(t *testing.T) {
-	w, st := &transcript.Window{Max: 6, Keep: 4, Tokens: countOne}, state.New(nil)
+	w, st := &transcript.Window{Target: 6, Keep: 4, Tokens: countOne}, state.New(nil)
 	call := state.ToolCall{ID: "c1", Name: "approve", Input: `{}`}
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("pay")}))
 	require.NoError(t, st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}}))
 	talk(t, st, 1, 3)
-	carried, err := transcript.Answer(state.Messages.Or(st, nil), state.ToolResult(call, `"It waits."`))
+	carried, err := transcript.Answer(state.Messages.GetOr(st, nil), state.ToolResult(call, `"It waits."`))
 	require.NoError(t, err)
 	msgs, err := w.Show(t.Context(), st, carried, 0)
 	require.NoError(t, err)
@@ -516,7 +517,7 @@ func TestWindowShowsCallsThatAreAnsweredForNow(t *testing.T) {
 // A place is where the window was moved to, and what is shown in front of it.
 func TestPlaceOfAWindow(t *testing.T) {
 	st := state.New(nil)
-	w := &transcript.Window{Max: 6, Keep: 4, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) { return "so far", nil }}
+	w := &transcript.Window{Target: 6, Keep: 4, Tokens: countOne, Summarize: func(context.Context, transcript.Past) (string, error) { return "so far", nil }}
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.SystemText("s")}))
 	talk(t, st, 1, 2)
 	_, err := w.Messages(t.Context(), st.As("ann"), 0)
@@ -531,7 +532,7 @@ func TestPlaceOfAWindow(t *testing.T) {
 	place, err = transcript.PlaceOf(st.As("ann").Snapshot())
 	require.NoError(t, err)
 	require.Equal(t, transcript.Place{Begin: 7, Before: []int{0}, Summary: "so far"}, place)
-	require.Equal(t, texts(state.Messages.Or(st, nil)[place.Begin:]), texts(msgs[2:]))
+	require.Equal(t, texts(state.Messages.GetOr(st, nil)[place.Begin:]), texts(msgs[2:]))
 	place, err = transcript.PlaceOf(st.As("bob"))
 	require.NoError(t, err)
 	require.Equal(t, transcript.Place{}, place, "that of another agent")

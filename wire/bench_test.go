@@ -29,7 +29,7 @@ func BenchmarkGoal(b *testing.B) {
 					header := http.Header{"Content-Type": {"text/event-stream"}}
 					return &http.Response{StatusCode: 200, Header: header, Body: &eventBody{events: events}, Request: req}, nil
 				})
-				client := &http.Client{Transport: &wire.Transport{Base: base, Converse: true}}
+				client := &http.Client{Transport: &wire.Transport{Base: base}}
 				for b.Loop() {
 					st := state.New(nil)
 					resp, err := tryPost(client, st, "http://host"+a.path, a.body(true))

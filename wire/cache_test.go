@@ -71,7 +71,7 @@ func TestBreakpointsOfAnthropic(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := newRecorder(t, apis[2], false)
-			_, err := readAll(post(t, newClient(t, &wire.Transport{Cache: true}), newState(t), server.URL+apis[2].path, long.Replace(c.body)))
+			_, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true, Cache: true}), newState(t), server.URL+apis[2].path, long.Replace(c.body)))
 			require.NoError(t, err)
 			require.Equal(t, c.want, short.Replace(server.bodies[0]))
 		})
@@ -84,7 +84,7 @@ func TestBreakpointsInFrontOfTheContext(t *testing.T) {
 	talk := []state.Message{state.UserText("a"), state.ToolCalls(call), state.ToolResult(call, `"r"`)}
 	send := func(msgs ...state.Message) string {
 		server := newRecorder(t, apis[2], false)
-		transport := &wire.Transport{Converse: true, Cache: true, Context: say("late")}
+		transport := &wire.Transport{Cache: true, Context: say("late")}
 		_, err := readAll(post(t, newClient(t, transport), newState(t, msgs...), server.URL+apis[2].path, `{"messages":[]}`))
 		require.NoError(t, err)
 		require.Empty(t, transcript.Check(server.last(t, apis[2]).Messages, transcript.Anthropic))
@@ -131,7 +131,7 @@ func TestCacheKeysOfOpenAI(t *testing.T) {
 				}
 				return keys
 			}
-			got := keys(&wire.Transport{Cache: true}, a.body(false), "ann@example.org", "bob", "ann@example.org")
+			got := keys(&wire.Transport{RecordOnly: true, Cache: true}, a.body(false), "ann@example.org", "bob", "ann@example.org")
 			if !strings.HasPrefix(a.format.String(), "OpenAI") {
 				require.Equal(t, []string{"", "", ""}, got)
 				return
@@ -139,13 +139,13 @@ func TestCacheKeysOfOpenAI(t *testing.T) {
 			require.Equal(t, got[0], got[2])
 			require.NotEqual(t, got[0], got[1])
 			require.Len(t, got[0], 32)
-			require.NotEqual(t, got[0], keys(&wire.Transport{Cache: true}, a.body(false), "ann@example.org")[0], "another Manager")
-			require.Equal(t, []string{""}, keys(&wire.Transport{}, a.body(false), "bob"))
+			require.NotEqual(t, got[0], keys(&wire.Transport{RecordOnly: true, Cache: true}, a.body(false), "ann@example.org")[0], "another Manager")
+			require.Equal(t, []string{""}, keys(&wire.Transport{RecordOnly: true}, a.body(false), "bob"))
 			own := strings.Replace(a.body(false), `{`, `{"prompt_cache_key":"own",`, 1)
-			require.Equal(t, []string{"own"}, keys(&wire.Transport{Cache: true}, own, "bob"))
+			require.Equal(t, []string{"own"}, keys(&wire.Transport{RecordOnly: true, Cache: true}, own, "bob"))
 
 			before := len(server.bodies) // without a workspace there is none
-			_, err := readAll(post(t, newClient(t, &wire.Transport{Cache: true}), newState(t), server.URL+a.path, a.body(false)))
+			_, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true, Cache: true}), newState(t), server.URL+a.path, a.body(false)))
 			require.NoError(t, err)
 			require.Equal(t, a.body(false), server.bodies[before])
 		})

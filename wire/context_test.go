@@ -46,7 +46,6 @@ func TestContextStandsBehindTheConversation(t *testing.T) {
 				server := newRecorder(t, a, streamed)
 				send := func(transport *wire.Transport) *state.State {
 					st := newState(t, c.msgs...)
-					transport.Converse = true
 					_, err := readAll(post(t, newClient(t, transport), st, server.URL+a.pathOf(streamed), a.body(streamed)))
 					require.NoError(t, err)
 					return st
@@ -72,13 +71,13 @@ func TestContextStandsBehindTheConversation(t *testing.T) {
 				require.NotContains(t, texts(result.Prompt)+texts(result.History), "late")
 				want, _ := plain.History().Last()
 				require.Equal(t, texts(want.Prompt), texts(result.Prompt))
-				require.Equal(t, texts(state.Messages.Or(plain, nil)), texts(state.Messages.Or(st, nil)))
+				require.Equal(t, texts(state.Messages.GetOr(plain, nil)), texts(state.Messages.GetOr(st, nil)))
 			})
 		})
 	}
 }
 
-// Without Converse, the program has the conversation. It gets the context, too.
+// With RecordOnly, the program has the conversation. It gets the context, too.
 func TestContextOfAProgramWithTheConversation(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"model":"m","messages":[{"role":"user","content":"Hi!"}]}`:                                     `"Hi!\n\n<context>\nlate\n</context>"`,
@@ -88,7 +87,7 @@ func TestContextOfAProgramWithTheConversation(t *testing.T) {
 		`{"model":"m","messages":[{"role":"assistant","content":"He"}]}`:                                 `"He"},{"role":"user","content":"<context>\nlate\n</context>"}`,
 	} {
 		server := newRecorder(t, apis[0], false)
-		_, err := readAll(post(t, newClient(t, &wire.Transport{Context: say("late")}), newState(t), server.URL+apis[0].path, body))
+		_, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true, Context: say("late")}), newState(t), server.URL+apis[0].path, body))
 		require.NoError(t, err)
 		require.Contains(t, server.bodies[0], want)
 	}
@@ -99,7 +98,7 @@ func TestContextBehindPartsOfTheResponsesAPI(t *testing.T) {
 	a := apis[1]
 	server := newRecorder(t, a, false)
 	body := `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"Hi!"}]}]}`
-	_, err := readAll(post(t, newClient(t, &wire.Transport{Context: say("late")}), newState(t), server.URL+a.path, body))
+	_, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true, Context: say("late")}), newState(t), server.URL+a.path, body))
 	require.NoError(t, err)
 	require.Contains(t, server.bodies[0], `[{"type":"input_text","text":"Hi!"},{"type":"input_text","text":"<context>\nlate\n</context>"}]`)
 }
@@ -110,7 +109,7 @@ func TestContextOfAContinuedConversation(t *testing.T) {
 	server := newRecorder(t, a, false)
 	body := `{"model":"m","previous_response_id":"r0","input":"Hi!"}`
 	for _, prompt := range []string{"", "Be kind."} {
-		transport := &wire.Transport{Converse: true, Prompt: say(prompt), Context: say("late")}
+		transport := &wire.Transport{Prompt: say(prompt), Context: say("late")}
 		_, err := readAll(post(t, newClient(t, transport), newState(t), server.URL+a.path, body))
 		require.NoError(t, err)
 	}
@@ -132,7 +131,7 @@ func TestContextWhereTheAssistantMustSpeakAfterResults(t *testing.T) {
 	server := newRecorder(t, apis[0], false)
 	st := newState(t, state.UserText("Hi!"), state.ToolCalls(call), state.ToolResult(call, `"found"`))
 	transport := &wire.Transport{
-		Converse: true, Context: say("late"),
+		Context: say("late"),
 		Profile: func(context.Context, transcript.Profile) transcript.Profile { return profile },
 	}
 	_, err = readAll(post(t, newClient(t, transport), st, server.URL+apis[0].path, apis[0].body(false)))
@@ -149,7 +148,7 @@ func TestContextIsMasked(t *testing.T) {
 		st := state.New(state.MustSchema(secret))
 		require.NoError(t, secret.Set(st, "4242-4242"))
 		server := newRecorder(t, a, streamed)
-		transport := &wire.Transport{Converse: true, Redact: true, Cache: true, Context: say("Card 4242-4242.")}
+		transport := &wire.Transport{Redact: true, Cache: true, Context: say("Card 4242-4242.")}
 		_, err := readAll(post(t, newClient(t, transport), st, server.URL+a.pathOf(streamed), a.body(streamed)))
 		require.NoError(t, err)
 		require.NotContains(t, server.bodies[0], "4242")
@@ -195,7 +194,6 @@ func TestRequestsShareTheirBeginning(t *testing.T) {
 			moved := 0
 			share := func(transport *wire.Transport) float64 {
 				server := newRecorder(t, a, false)
-				transport.Converse = true
 				before := 0
 				client, st := newClient(t, transport), state.New(state.MustSchema(count, note))
 				for i := range 60 {
@@ -224,7 +222,7 @@ func TestRequestsShareTheirBeginning(t *testing.T) {
 			require.Greater(t, share(&wire.Transport{Context: describe}), 0.95)
 			require.Greater(t, share(&wire.Transport{Context: describe, Cache: true}), 0.95)
 			require.Zero(t, moved)
-			windowed := &wire.Transport{Context: describe, Cache: true, Window: &transcript.Window{Max: 3600, Tokens: func(state.Message) int { return 50 }}}
+			windowed := &wire.Transport{Context: describe, Cache: true, Window: &transcript.Window{Target: 3600, Tokens: func(state.Message) int { return 50 }}}
 			require.Greater(t, share(windowed), 0.95)
 			require.Equal(t, 3, moved)
 		})
@@ -236,7 +234,7 @@ func TestAPromptThatChangesIsToldOnce(t *testing.T) {
 		var out bytes.Buffer
 		prompt, instructions := "It is noon.", a.body(streamed)
 		transport := &wire.Transport{
-			Converse: true, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+			Logger: slog.New(slog.NewTextHandler(&out, nil)),
 			Prompt: func(context.Context, *state.State) string { return prompt },
 		}
 		server, st, client := newRecorder(t, a, streamed), newState(t, state.UserText("Hi!")), newClient(t, transport)
@@ -266,7 +264,7 @@ func TestAPromptThatChangesIsToldOnce(t *testing.T) {
 func TestPromptsOfAgentsDiffer(t *testing.T) {
 	var out bytes.Buffer
 	transport := &wire.Transport{
-		Converse: true, Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		Logger: slog.New(slog.NewTextHandler(&out, nil)),
 		Prompt: func(_ context.Context, st *state.State) string { return "You are " + st.Agent() + "." },
 	}
 	server, client := newRecorder(t, apis[0], false), newClient(t, transport)

@@ -2,7 +2,7 @@
 // its user set an http.Client. It needs no SDK and no adapter for one.
 //
 //	client := anthropic.NewClient(option.WithHTTPClient(
-//		&http.Client{Transport: &wire.Transport{Converse: true}}))
+//		&http.Client{Transport: &wire.Transport{}}))
 //
 // A [Transport] looks at each request whose context carries a State, as
 // [state.NewContext] and the contexts of package workspace do. It sends the
@@ -11,38 +11,39 @@
 //
 // # What is sent
 //
-// With Converse, the State has the conversation. The messages of the request
-// are instructions that come first. The messages of the State that the Window
-// shows follow, repaired by the rules of the provider, and encoded for it. What
-// Context says stands behind them. Tools whose names
-// the provider refuses are sent with others, and the answer has the names of the
-// program again, in its bytes as well. The program adds the turn of the user with
-// [state.Messages], and sends a request without it.
+// The State has the conversation. The messages of the request are instructions
+// that come first. The messages of the State that the Window shows follow,
+// repaired by the rules of the provider, and encoded for it. What Context says
+// stands behind them. Tools whose names the provider refuses are sent with
+// others, and the answer has the names of the program again, in its bytes as
+// well. The program adds the turn of the user with [state.Messages], and sends
+// a request without it.
 //
-// Without Converse, the program has the conversation. Its requests are sent as
+// With RecordOnly, the program has the conversation. Its requests are sent as
 // they are, byte for byte, unless Prompt or Redact change them.
 //
 // # In turns and runs
 //
-// In the context of a turn of package tool, as a [loop.Loop] gives it to Ask, the
-// tools of the agent are offered in the format of the request, calls whose results
-// have come late are at the end, the answer is recorded by [loop.Turn.Said], and
-// the turn is told whether a request that has failed may succeed later. In a run of
-// package workspace, calls that wait are said to wait, the model is told what the
-// workspace says of itself unless Transport.Context says something else, and those
-// who watch the workspace are told what is streamed. All of this needs Converse.
+// In the context of a turn of package tool, as a [loop.Loop] gives it to Ask,
+// the tools of the agent are offered in the format of the request, calls whose
+// results have come late are at the end, the answer is recorded by
+// [loop.Turn.Said], and the turn is told whether a request that has failed may
+// succeed later. In a run of package workspace, calls that wait are said to
+// wait, the model is told what the workspace says of itself unless
+// Transport.Context says something else, and those who watch the workspace are
+// told what is streamed. RecordOnly does none of this.
 //
 // # What is recorded
 //
 // Prompt has the messages of the request, and History the messages of the
-// State, both as they were sent. With Converse, the answer is appended to the
-// conversation by [state.History.Append]. Otherwise it is recorded by
-// [state.History.Push], which leaves the conversation as it is, and so is the
-// answer to a request in the context of [Aside]. Raw has the bytes of the
-// response as the program reads them, without the comments of a stream. Usage has
-// the tokens that the response reports. StartedAt is when the request was sent,
-// and CreatedAt when the answer was complete. Headers and the URL, and thus keys,
-// are never recorded.
+// State, both as they were sent. The answer is appended to the conversation by
+// [state.History.Append]. With RecordOnly it is recorded by
+// [state.History.AppendOutside], which leaves the conversation as it is, and so
+// is the answer to a request in the context of [OutsideConversation]. Raw has
+// the bytes of the response as the program reads them, without the comments of
+// a stream. Usage has the tokens that the response reports. StartedAt is when
+// the request was sent, and CreatedAt when the answer was complete. Headers and
+// the URL, and thus keys, are never recorded.
 //
 // Only a complete answer is recorded, and only once: no response with a status
 // other than 200, such as one that an SDK repeats, and no part of a stream that

@@ -22,8 +22,7 @@ func Example() {
 	server := startModel()
 	defer server.Close()
 	client := &http.Client{Transport: &wire.Transport{
-		Converse: true,
-		Context:  func(_ context.Context, st *state.State) string { return st.Describe() },
+		Context: func(_ context.Context, st *state.State) string { return st.Describe() },
 	}}
 
 	order := &state.Field[string]{Name: "order"}
@@ -34,7 +33,7 @@ func Example() {
 	ctx := state.NewContext(context.Background(), st)
 	fmt.Println(send(ctx, client, server.URL, `{"model":"m","messages":[{"role":"system","content":"Be brief."}]}`))
 
-	for _, m := range state.Messages.Or(st, nil) {
+	for _, m := range state.Messages.GetOr(st, nil) {
 		fmt.Println(m)
 	}
 	result, _ := st.History().Last()
@@ -52,18 +51,18 @@ func Example() {
 }
 
 // The calls for a title, and others that are no part of the conversation, are
-// made in the context of Aside. They are recorded, but the conversation stays
-// as it is.
-func ExampleAside() {
+// made in the context of OutsideConversation. They are recorded, but the
+// conversation stays as it is.
+func ExampleOutsideConversation() {
 	server := startModel()
 	defer server.Close()
-	client := &http.Client{Transport: &wire.Transport{Converse: true}}
+	client := &http.Client{Transport: &wire.Transport{}}
 	st := state.New(nil)
 	fmt.Println(state.Messages.Set(st, []state.Message{state.UserText("Where is my order?")}))
 
-	ctx := wire.Aside(state.NewContext(context.Background(), st))
+	ctx := wire.OutsideConversation(state.NewContext(context.Background(), st))
 	fmt.Println(send(ctx, client, server.URL, `{"model":"m","messages":[{"role":"user","content":"A title, please."}]}`))
-	fmt.Println(len(state.Messages.Or(st, nil)), st.History().Len())
+	fmt.Println(len(state.Messages.GetOr(st, nil)), st.History().Len())
 	// Output:
 	// <nil>
 	// the model got
@@ -77,10 +76,9 @@ func ExampleAside() {
 // for a person are said to wait.
 func Example_workspace() {
 	transport := &wire.Transport{
-		Converse: true,
-		Redact:   true,
-		Window:   &transcript.Window{Max: 60_000},
-		Cache:    true,
+		Redact: true,
+		Window: &transcript.Window{Target: 60_000},
+		Cache:  true,
 		Context: func(ctx context.Context, _ *state.State) string {
 			run, _ := workspace.FromContext(ctx)
 			return workspace.Prompt(run)

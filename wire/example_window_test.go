@@ -15,11 +15,10 @@ import (
 func Example_window() {
 	provider := &meter{limit: 8000}
 	transport := &wire.Transport{
-		Base:     provider,
-		Converse: true,
-		Cache:    true,
-		Window:   &transcript.Window{Max: 7000},
-		Context:  func(_ context.Context, st *state.State) string { return st.Describe() },
+		Base:    provider,
+		Cache:   true,
+		Window:  &transcript.Window{Target: 7000},
+		Context: func(_ context.Context, st *state.State) string { return st.Describe() },
 	}
 	st := state.New(state.MustSchema(turnsField))
 	fmt.Println(chat(transport, st, 300))
@@ -53,8 +52,8 @@ func Example_summary() {
 		return text.Text(), nil
 	}
 	transport := &wire.Transport{
-		Base: provider, Converse: true, Context: describe,
-		Window: &transcript.Window{Max: 7000, Keep: 3000, Summarize: summarize},
+		Base: provider, Context: describe,
+		Window: &transcript.Window{Target: 7000, Keep: 3000, Summarize: summarize},
 	}
 	client.Transport = transport
 	st := state.New(state.MustSchema(turnsField))

@@ -62,7 +62,7 @@ func TestAnAnswerWithoutEndIsAnError(t *testing.T) {
 		eachAPI(t, func(t *testing.T, a api, streamed bool) {
 			body := &endless{begin: c.begin, again: c.again}
 			st := newState(t)
-			resp := post(t, answering(wire.Transport{MaxBytes: limit}, http.Header{}, body), st, "http://a.example"+a.pathOf(streamed), a.body(streamed))
+			resp := post(t, answering(wire.Transport{RecordOnly: true, MaxBytes: limit}, http.Header{}, body), st, "http://a.example"+a.pathOf(streamed), a.body(streamed))
 			_, err := readAll(resp)
 			require.ErrorIs(t, err, state.ErrLimitExceeded, name)
 			require.ErrorContains(t, err, "wire: answer not recorded: ")
@@ -83,7 +83,7 @@ func TestCommentsAreNotKept(t *testing.T) {
 		comments := strings.Repeat(": keep-alive\n\r\n:\r", 1<<16) + strings.Repeat(":", 1<<20) + "\n"
 		sent := comments + strings.ReplaceAll(a.raw(true), "\n\n", "\n:\n\n")
 		st := newState(t)
-		transport := wire.Transport{MaxBytes: 1 << 19}
+		transport := wire.Transport{RecordOnly: true, MaxBytes: 1 << 19}
 		got, err := readAll(post(t, answering(transport, http.Header{}, io.NopCloser(strings.NewReader(sent))), st, "http://a.example"+a.pathOf(true), a.body(true)))
 		require.NoError(t, err)
 		require.Equal(t, sent, got)
@@ -104,7 +104,7 @@ func TestACompressedAnswerIsLimitedUnpacked(t *testing.T) {
 		require.NoError(t, zip.Close())
 		require.Less(t, packed.Len(), 1<<20)
 		st := newState(t)
-		client := answering(wire.Transport{MaxBytes: 1 << 20}, http.Header{"Content-Encoding": {"gzip"}}, io.NopCloser(strings.NewReader(packed.String())))
+		client := answering(wire.Transport{RecordOnly: true, MaxBytes: 1 << 20}, http.Header{"Content-Encoding": {"gzip"}}, io.NopCloser(strings.NewReader(packed.String())))
 		ctx := state.NewContext(context.Background(), st)
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://a.example"+a.pathOf(streamed), strings.NewReader(a.body(streamed)))
 		require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestTheLimitIsThatOfTheTransport(t *testing.T) {
 		raw := a.raw(streamed)
 		for limit, recorded := range map[int]bool{len(raw) - 3: false, len(raw): true, 0: true, -1: true} {
 			st := newState(t)
-			client := answering(wire.Transport{MaxBytes: limit}, http.Header{}, io.NopCloser(strings.NewReader(raw)))
+			client := answering(wire.Transport{RecordOnly: true, MaxBytes: limit}, http.Header{}, io.NopCloser(strings.NewReader(raw)))
 			_, err := readAll(post(t, client, st, "http://a.example"+a.pathOf(streamed), a.body(streamed)))
 			if recorded {
 				require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestAnAnswerOfMoreThan256CallsIsNotRecorded(t *testing.T) {
 		for n, recorded := range map[int]bool{256: true, 257: false} {
 			st := newState(t)
 			body := a.withCalls(t, n, streamed)
-			client := answering(wire.Transport{}, http.Header{}, io.NopCloser(strings.NewReader(body)))
+			client := answering(wire.Transport{RecordOnly: true}, http.Header{}, io.NopCloser(strings.NewReader(body)))
 			got, err := readAll(post(t, client, st, "http://a.example"+a.pathOf(streamed), a.body(streamed)))
 			if recorded {
 				require.NoError(t, err)

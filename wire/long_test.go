@@ -96,7 +96,7 @@ func chat(transport *wire.Transport, st *state.State, turns int) error {
 			if err := send(ctx, client, "http://model", chatBody); err != nil {
 				return err
 			}
-			calls := transcript.Pending(state.Messages.Or(st, nil))
+			calls := transcript.Pending(state.Messages.GetOr(st, nil))
 			if len(calls) == 0 {
 				break
 			}
@@ -119,13 +119,13 @@ func TestCostOfLongChats(t *testing.T) {
 	messages := &state.Field[[]state.Message]{Name: state.Messages.Name, Handler: transcript.KeepLast(60).Handler()}
 	cost := func(name string, transport *wire.Transport, fields ...state.Part) int {
 		m := &meter{limit: 1 << 30}
-		transport.Base, transport.Converse = m, true
+		transport.Base = m
 		require.NoError(t, chat(transport, state.New(state.MustSchema(append(fields, turnsField)...)), turns))
 		require.Zero(t, m.refused)
 		t.Logf("%-28s %9d tokens, %9d billed, shared %5.1f %%, largest %6d", name, m.tokens, m.billed(), 100*float64(m.shared)/float64(m.possible), m.largest)
 		return m.billed()
 	}
-	window := func() *transcript.Window { return &transcript.Window{Max: 4000} }
+	window := func() *transcript.Window { return &transcript.Window{Target: 4000} }
 	described := cost("described in front, last 60", &wire.Transport{Prompt: describe}, messages)
 	cost("described in front, window", &wire.Transport{Prompt: describe, Window: window()})
 	cost("described behind, last 60", &wire.Transport{Context: describe}, messages)

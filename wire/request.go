@@ -53,7 +53,7 @@ func (t *Transport) complete(
 	if prompt != "" {
 		s.prompt = withPrompt(s.prompt, prompt, format)
 	}
-	if t.Converse && !isAside(ctx) {
+	if !t.RecordOnly && !isOutside(ctx) {
 		request = withTools(ctx, st, request)
 		request, s.names = request.RenameTools(profile)
 		if !s.continued {
@@ -109,7 +109,7 @@ func (t *Transport) ask(
 // contextOf returns what says what the model should know of the State.
 func (t *Transport) contextOf(ctx context.Context) func(context.Context, *state.State) string {
 	run := runctx.RunOf(ctx)
-	if t.Context != nil || run == nil || !t.Converse || isAside(ctx) {
+	if t.Context != nil || run == nil || t.RecordOnly || isOutside(ctx) {
 		return t.Context
 	}
 	return func(_ context.Context, st *state.State) string { return run.Describe(st) }
@@ -126,11 +126,11 @@ func (t *Transport) profileOf(
 	return profile
 }
 
-// decode reads the body of a request. With Converse, the list of messages may be
-// missing or null: some SDKs send none if they have no messages.
+// decode reads the body of a request. Without RecordOnly, the list of messages
+// may be missing or null: some SDKs send none if they have no messages.
 func (t *Transport) decode(format *provider.Format, body []byte) (provider.Request, error) {
 	request, err := format.DecodeRequest(body)
-	if err == nil || !t.Converse || jsontext.Check(body, jsontext.Limits{}) != nil {
+	if err == nil || t.RecordOnly || jsontext.Check(body, jsontext.Limits{}) != nil {
 		return request, err
 	}
 	list := "messages"

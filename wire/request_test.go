@@ -52,12 +52,12 @@ func TestBodiesThatNeedNoChangeAreTheSameBytes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, body, server.bodies[len(server.bodies)-1])
 		}
-		send(&wire.Transport{}, newState(t, state.UserText("Hi!")))
-		send(&wire.Transport{Converse: true}, newState(t))
-		send(&wire.Transport{Prompt: func(context.Context, *state.State) string { return "" }}, newState(t))
+		send(&wire.Transport{RecordOnly: true}, newState(t, state.UserText("Hi!")))
+		send(&wire.Transport{}, newState(t))
+		send(&wire.Transport{RecordOnly: true, Prompt: func(context.Context, *state.State) string { return "" }}, newState(t))
 		guarded := state.New(state.MustSchema(secret))
 		require.NoError(t, secret.Set(guarded, "4242-4242"))
-		send(&wire.Transport{Redact: true}, guarded)
+		send(&wire.Transport{RecordOnly: true, Redact: true}, guarded)
 	})
 }
 
@@ -68,7 +68,7 @@ func TestTheConversationFollowsTheMessagesOfTheRequest(t *testing.T) {
 	}
 	eachAPI(t, func(t *testing.T, a api, streamed bool) {
 		server, st := newRecorder(t, a, streamed), newState(t, conversation...)
-		_, err := readAll(post(t, newClient(t, &wire.Transport{Converse: true}), st, server.URL+a.pathOf(streamed), a.body(streamed)))
+		_, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.pathOf(streamed), a.body(streamed)))
 		require.NoError(t, err)
 
 		before, err := a.format.DecodeRequest([]byte(a.body(streamed)))
@@ -85,7 +85,7 @@ func TestTheConversationFollowsTheMessagesOfTheRequest(t *testing.T) {
 		require.Equal(t, before.Messages[0].Raw(), result.Prompt[0].Raw())
 		require.Len(t, result.Prompt, 1)
 		require.Equal(t, texts(conversation), texts(result.History))
-		require.Equal(t, texts(append(conversation, result.Output...)), texts(state.Messages.Or(st, nil)))
+		require.Equal(t, texts(append(conversation, result.Output...)), texts(state.Messages.GetOr(st, nil)))
 	})
 }
 
@@ -99,7 +99,7 @@ func TestTheListOfMessagesMayBeMissing(t *testing.T) {
 			} else {
 				body = strings.Replace(body, `"messages":null,`, "", 1)
 			}
-			_, err := readAll(post(t, newClient(t, &wire.Transport{Converse: true}), st, server.URL+a.path, body))
+			_, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.path, body))
 			require.NoError(t, err)
 			require.Len(t, server.last(t, a).Messages, 1, server.bodies[0])
 		}
@@ -121,9 +121,8 @@ func TestTheConversationIsShortenedAndRepaired(t *testing.T) {
 		for _, policy := range []*transcript.Policy{nil, &transcript.Policy{}} {
 			var changes []transcript.Change
 			transport := &wire.Transport{
-				Converse: true,
-				Window:   &transcript.Window{Max: 4000, Keep: 3500, Tokens: func(state.Message) int { return 1000 }},
-				Changed:  func(_ context.Context, c []transcript.Change) { changes = append(changes, c...) },
+				Window:  &transcript.Window{Target: 4000, Keep: 3500, Tokens: func(state.Message) int { return 1000 }},
+				Changed: func(_ context.Context, c []transcript.Change) { changes = append(changes, c...) },
 			}
 			if policy != nil {
 				transport.Policy = func(context.Context, *state.State) transcript.Policy { return *policy }
@@ -142,7 +141,7 @@ func TestTheConversationIsShortenedAndRepaired(t *testing.T) {
 			result, _ := st.History().Last()
 			require.Len(t, result.Prompt, 1)
 			require.Contains(t, texts(result.History[:1]), "three")
-			require.Equal(t, texts(conversation), texts(state.Messages.Or(st, nil)[:len(conversation)]))
+			require.Equal(t, texts(conversation), texts(state.Messages.GetOr(st, nil)[:len(conversation)]))
 		}
 	})
 }
@@ -156,7 +155,7 @@ func TestTheProgramHasTheLastWordOnTheProfile(t *testing.T) {
 			p.NoPrefill = true
 			return p
 		}
-		_, err := readAll(post(t, newClient(t, &wire.Transport{Converse: true, Profile: noPrefill}), st, server.URL+a.pathOf(streamed), a.body(streamed)))
+		_, err := readAll(post(t, newClient(t, &wire.Transport{Profile: noPrefill}), st, server.URL+a.pathOf(streamed), a.body(streamed)))
 		require.NoError(t, err)
 		msgs := server.last(t, a).Messages
 		require.Equal(t, "Continue.", msgs[len(msgs)-1].(state.TextMessage).Text())
@@ -171,7 +170,7 @@ func TestTheWholeIsRepairedWhereThePromptHasTurns(t *testing.T) {
 	body := `{"model":"m","max_tokens":9,"system":"Be kind.","messages":[{"role":"user","content":"Look."},
 		{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"find","input":{}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"old"}]}]}`
-	_, err := readAll(post(t, newClient(t, &wire.Transport{Converse: true}), st, server.URL+a.path, body))
+	_, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.path, body))
 	require.NoError(t, err)
 	sent := server.last(t, a).Messages
 	require.Empty(t, transcript.Check(sent, a.profile)) // ids do not repeat
@@ -187,7 +186,7 @@ func TestContentThatTheFormatCannotExpressIsReported(t *testing.T) {
 	m, err := state.DecodeMessage([]byte(`{"type":"gemini.other","role":"user","item":{"x":1}}`))
 	require.NoError(t, err)
 	var omitted []provider.Omission
-	transport := &wire.Transport{Converse: true, Omitted: func(_ context.Context, o []provider.Omission) { omitted = o }}
+	transport := &wire.Transport{Omitted: func(_ context.Context, o []provider.Omission) { omitted = o }}
 	_, err = readAll(post(t, newClient(t, transport), newState(t, state.UserText("Hi!"), m), server.URL+a.path, a.body(false)))
 	require.NoError(t, err)
 	require.Len(t, omitted, 1)
@@ -195,7 +194,7 @@ func TestContentThatTheFormatCannotExpressIsReported(t *testing.T) {
 }
 
 func TestPromptIsTheLastParagraphOfTheSystemPrompt(t *testing.T) {
-	transport := &wire.Transport{Prompt: func(context.Context, *state.State) string { return "It is late." }}
+	transport := &wire.Transport{RecordOnly: true, Prompt: func(context.Context, *state.State) string { return "It is late." }}
 	for _, c := range []struct {
 		api        api
 		body, want string
@@ -241,7 +240,7 @@ func TestSecretsAreMaskedInWhatIsSentAndRecorded(t *testing.T) {
 			state.UserText("Pay with 4242-4242."), state.ToolCalls(call), state.ToolResult(call, `{"paid":"4242-4242"}`),
 		}))
 		server := newRecorder(t, a, streamed)
-		transport := &wire.Transport{Converse: true, Redact: true, Prompt: func(context.Context, *state.State) string { return "Card 4242-4242." }}
+		transport := &wire.Transport{Redact: true, Prompt: func(context.Context, *state.State) string { return "Card 4242-4242." }}
 		body := strings.Replace(a.body(streamed), "Be kind.", "Be kind to 4242-4242.", 1)
 		_, err := readAll(post(t, newClient(t, transport), st, server.URL+a.pathOf(streamed), body))
 		require.NoError(t, err)
@@ -265,7 +264,7 @@ func TestASecretThatIsAWordOfMessagesIsMasked(t *testing.T) {
 		state.UserText("Hi!"), state.ToolCalls(call), state.ToolResult(call, `"the tool_result"`),
 	}))
 	server := newRecorder(t, apis[0], false)
-	transport := &wire.Transport{Converse: true, Redact: true}
+	transport := &wire.Transport{Redact: true}
 	_, err := readAll(post(t, newClient(t, transport), st, server.URL+apis[0].path, apis[0].body(false)))
 	require.NoError(t, err)
 	require.Contains(t, server.bodies[0], "the [SECRET]")
@@ -280,7 +279,7 @@ func TestRequestBodiesAreClosed(t *testing.T) {
 		ctx := state.NewContext(context.Background(), newState(t))
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+apis[0].path, body)
 		require.NoError(t, err)
-		if resp, err := newClient(t, &wire.Transport{}).Transport.RoundTrip(req); err == nil {
+		if resp, err := newClient(t, &wire.Transport{RecordOnly: true}).Transport.RoundTrip(req); err == nil {
 			require.NoError(t, resp.Body.Close())
 		}
 		require.True(t, body.closed)
@@ -303,17 +302,17 @@ func TestAConversationThatTheProviderHoldsIsNotSentAgain(t *testing.T) {
 	a := apis[1]
 	server, st := newRecorder(t, a, false), newState(t, state.UserText("Hi!"))
 	body := `{"model":"m","previous_response_id":"r0","input":"Hi!"}`
-	_, err := readAll(post(t, newClient(t, &wire.Transport{Converse: true}), st, server.URL+a.path, body))
+	_, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.path, body))
 	require.NoError(t, err)
 	require.Equal(t, []string{body}, server.bodies)
-	require.Len(t, state.Messages.Or(st, nil), 2)
+	require.Len(t, state.Messages.GetOr(st, nil), 2)
 }
 
 func TestAsideIsNoPartOfTheConversation(t *testing.T) {
 	eachAPI(t, func(t *testing.T, a api, streamed bool) {
 		server, st := newRecorder(t, a, streamed), newState(t, state.UserText("Hi!"))
-		client := newClient(t, &wire.Transport{Converse: true})
-		ctx := wire.Aside(state.NewContext(context.Background(), st))
+		client := newClient(t, &wire.Transport{})
+		ctx := wire.OutsideConversation(state.NewContext(context.Background(), st))
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+a.pathOf(streamed), strings.NewReader(a.body(streamed)))
 		require.NoError(t, err)
 		resp, err := client.Do(req)
@@ -322,7 +321,7 @@ func TestAsideIsNoPartOfTheConversation(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, []string{a.body(streamed)}, server.bodies)
-		require.Len(t, state.Messages.Or(st, nil), 1)
+		require.Len(t, state.Messages.GetOr(st, nil), 1)
 		require.Equal(t, 1, st.History().Len())
 	})
 }
@@ -346,7 +345,7 @@ func TestRequestsThatAreNotForTheStatePassUntouched(t *testing.T) {
 		{"another method", "GET", "/v1/responses", st, nil},
 		{"a format of the program's", "POST", "/v1/messages", st, func(*http.Request) *provider.Format { return nil }},
 	} {
-		transport := &wire.Transport{Base: base, Converse: true, Formats: c.formats}
+		transport := &wire.Transport{Base: base, Formats: c.formats}
 		body := io.NopCloser(strings.NewReader("no JSON at all"))
 		ctx := state.NewContext(context.Background(), c.st)
 		req, err := http.NewRequestWithContext(ctx, c.method, "http://host"+c.path, body)
@@ -365,7 +364,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 func TestFormatsOfTheProgram(t *testing.T) {
 	a := apis[0]
 	server, st := newRecorder(t, a, false), newState(t)
-	transport := &wire.Transport{Formats: func(req *http.Request) *provider.Format {
+	transport := &wire.Transport{RecordOnly: true, Formats: func(req *http.Request) *provider.Format {
 		if req.URL.Path == "/llm" {
 			return provider.OpenAI
 		}
@@ -391,7 +390,7 @@ func TestRequestsThatCannotBeCompletedAreErrors(t *testing.T) {
 		{"no right to read", apis[0].body(false), "denied", denied},
 	} {
 		server := newRecorder(t, apis[0], false)
-		_, err := tryPost(newClient(t, &wire.Transport{Converse: true}), c.st, server.URL+apis[0].path, c.body)
+		_, err := tryPost(newClient(t, &wire.Transport{}), c.st, server.URL+apis[0].path, c.body)
 		require.ErrorContains(t, err, "wire: request: ", c.name)
 		require.ErrorContains(t, err, c.want, c.name)
 		require.NotContains(t, err.Error(), "sk-4242")
@@ -420,7 +419,6 @@ func TestRedirectsOfCalls(t *testing.T) {
 		})
 		send := func(transport *wire.Transport, server *httptest.Server) (*state.State, error) {
 			st := newState(t, state.UserText("Hi!"))
-			transport.Converse = true
 			resp, err := tryPost(newClient(t, transport), st, server.URL+a.pathOf(streamed), a.body(streamed))
 			if err == nil {
 				_, err = readAll(resp)
@@ -472,7 +470,7 @@ func TestOtherRedirectsPassUntouched(t *testing.T) {
 		if path == "/models" {
 			st = newState(t)
 		}
-		body, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+path, "{}"))
+		body, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+path, "{}"))
 		require.NoError(t, err)
 		require.Equal(t, http.MethodPost, body)
 	}
@@ -498,7 +496,7 @@ func TestKeysAreNeverRecorded(t *testing.T) {
 		} else {
 			path += "?key=" + key
 		}
-		client := newClient(t, &wire.Transport{Converse: true})
+		client := newClient(t, &wire.Transport{})
 		for _, body := range []string{a.body(streamed), "{", a.body(streamed)} {
 			ctx := state.NewContext(context.Background(), st)
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader(body))

@@ -49,7 +49,7 @@ func TestAnswersAreRecorded(t *testing.T) {
 			func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader,
 		} {
 			st := newState(t)
-			resp := post(t, newClient(t, &wire.Transport{}), st, server.URL+a.pathOf(streamed), a.body(streamed))
+			resp := post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.pathOf(streamed), a.body(streamed))
 			body, err := io.ReadAll(in(resp.Body))
 			require.NoError(t, err)
 			require.Equal(t, a.raw(streamed), string(body))
@@ -63,7 +63,7 @@ func TestAnswersAreRecorded(t *testing.T) {
 			said, _ := provider.Summarize(r.Raw)
 			require.Equal(t, said.Usage, r.Usage)
 			require.Equal(t, strings.TrimSpace(a.raw(streamed)), strings.TrimSpace(r.Raw))
-			require.Empty(t, state.Messages.Or(st, nil), "without Converse, the conversation stays as it is")
+			require.Empty(t, state.Messages.GetOr(st, nil), "with RecordOnly, the conversation stays as it is")
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestStreamsOfJSON(t *testing.T) {
 		io.WriteString(w, raw)
 	})
 	st := newState(t)
-	body, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+"/v1beta/models/m:streamGenerateContent", a.body(true)))
+	body, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+"/v1beta/models/m:streamGenerateContent", a.body(true)))
 	require.NoError(t, err)
 	require.Equal(t, raw, body)
 	requireAnswer(t, st, a, raw)
@@ -94,7 +94,7 @@ func TestStreamsAreToldByTheRequestOrTheResponse(t *testing.T) {
 		for _, c := range []struct{ asked, streamed bool }{{true, false}, {false, true}} {
 			server := serve(t, func(w http.ResponseWriter, req *http.Request) { a.answer(w, c.streamed) })
 			st := newState(t)
-			_, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.path, a.body(c.asked)))
+			_, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.path, a.body(c.asked)))
 			require.NoError(t, err)
 			requireAnswer(t, st, a, a.raw(c.streamed))
 		}
@@ -110,14 +110,14 @@ func TestErrorsOfTheProviderPassUntouched(t *testing.T) {
 				io.WriteString(w, `{"error":{"message":"no"}}`)
 			})
 			st := newState(t, state.UserText("Hi!"))
-			resp := post(t, newClient(t, &wire.Transport{Converse: true}), st, server.URL+a.pathOf(streamed), a.body(streamed))
+			resp := post(t, newClient(t, &wire.Transport{}), st, server.URL+a.pathOf(streamed), a.body(streamed))
 			body, err := readAll(resp)
 			require.NoError(t, err)
 			require.Equal(t, status, resp.StatusCode)
 			require.Equal(t, "7", resp.Header.Get("Retry-After"))
 			require.Equal(t, `{"error":{"message":"no"}}`, body)
 			require.Zero(t, st.History().Len())
-			require.Len(t, state.Messages.Or(st, nil), 1)
+			require.Len(t, state.Messages.GetOr(st, nil), 1)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestARetryIsRecordedOnce(t *testing.T) {
 			}
 		})
 		st := newState(t, state.UserText("Hi!"))
-		client := newClient(t, &wire.Transport{Converse: true})
+		client := newClient(t, &wire.Transport{})
 		for requests.Load() < 3 {
 			resp, err := tryPost(client, st, server.URL+a.pathOf(streamed), a.body(streamed))
 			if err == nil {
@@ -145,7 +145,7 @@ func TestARetryIsRecordedOnce(t *testing.T) {
 				require.NoError(t, resp.Body.Close())
 			}
 		}
-		require.Len(t, state.Messages.Or(st, nil), 2)
+		require.Len(t, state.Messages.GetOr(st, nil), 2)
 		require.Equal(t, 1, st.History().Len())
 	})
 }
@@ -169,7 +169,7 @@ func TestACutStreamIsAnErrorAndNotRecorded(t *testing.T) {
 						}
 					})
 					st := newState(t, state.UserText("Hi!"))
-					resp := post(t, newClient(t, &wire.Transport{Converse: true}), st, server.URL+a.stream, a.body(true))
+					resp := post(t, newClient(t, &wire.Transport{}), st, server.URL+a.stream, a.body(true))
 					body, err := readAll(resp)
 					require.True(t, strings.HasPrefix(sse(a.events...), body))
 					said := a.format == provider.OpenAI && n > 2 || a.format == provider.Gemini && n > 1 // why the model stopped
@@ -188,7 +188,7 @@ func TestACutStreamIsAnErrorAndNotRecorded(t *testing.T) {
 					require.Equal(t, err, again)
 					require.NoError(t, resp.Body.Close())
 					require.Zero(t, st.History().Len())
-					require.Len(t, state.Messages.Or(st, nil), 1)
+					require.Len(t, state.Messages.GetOr(st, nil), 1)
 				})
 			}
 		}
@@ -202,7 +202,7 @@ func TestACutResponseIsAnErrorAndNotRecorded(t *testing.T) {
 			io.WriteString(w, a.whole) // all of the JSON, but not of the body
 		})
 		st := newState(t)
-		body, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.path, a.body(false)))
+		body, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.path, a.body(false)))
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.Empty(t, body)
 		require.Zero(t, st.History().Len())
@@ -227,13 +227,13 @@ func TestReadersThatStopAtTheLastEvent(t *testing.T) {
 			})
 			defer close(release)
 			st := newState(t, state.UserText("Hi!"))
-			resp := post(t, newClient(t, &wire.Transport{Converse: true}), st, server.URL+a.stream, a.body(true))
+			resp := post(t, newClient(t, &wire.Transport{}), st, server.URL+a.stream, a.body(true))
 			_, err := io.ReadFull(resp.Body, make([]byte, len(sse(a.events...))))
 			require.NoError(t, err)
 			requireAnswer(t, st, a, sse(a.events...)) // before Close
 			require.NoError(t, resp.Body.Close())
 			require.Equal(t, 1, st.History().Len())
-			require.Len(t, state.Messages.Or(st, nil), 2)
+			require.Len(t, state.Messages.GetOr(st, nil), 2)
 		})
 	}
 }
@@ -247,7 +247,7 @@ func TestReadersThatCloseWhenTheModelHasStopped(t *testing.T) {
 		<-req.Context().Done()
 	})
 	st := newState(t)
-	resp := post(t, newClient(t, &wire.Transport{}), st, server.URL+a.stream, a.body(true))
+	resp := post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.stream, a.body(true))
 	_, err := io.ReadFull(resp.Body, make([]byte, len(sse(a.events...))))
 	require.NoError(t, err)
 	require.Zero(t, st.History().Len()) // usage may follow
@@ -263,7 +263,7 @@ func TestReadersThatCloseEarly(t *testing.T) {
 			}
 			server := serve(t, func(w http.ResponseWriter, req *http.Request) { a.answer(w, true) })
 			st := newState(t)
-			resp := post(t, newClient(t, &wire.Transport{}), st, server.URL+a.stream, a.body(true))
+			resp := post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.stream, a.body(true))
 			length := len(sse(a.events[:n+1]...))
 			_, err := io.ReadFull(io.LimitReader(resp.Body, int64(length)), make([]byte, length))
 			require.NoError(t, err)
@@ -282,7 +282,7 @@ func TestABodyIsClosedWhileItIsRead(t *testing.T) {
 		server := serve(t, func(w http.ResponseWriter, req *http.Request) { a.answer(w, true) })
 		for range 20 {
 			st := newState(t)
-			resp := post(t, newClient(t, &wire.Transport{}), st, server.URL+a.stream, a.body(true))
+			resp := post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.stream, a.body(true))
 			var wg sync.WaitGroup
 			wg.Go(func() { readAll(resp) })
 			wg.Go(func() { resp.Body.Close() })
@@ -309,7 +309,7 @@ func TestAStreamIsNotHeldBack(t *testing.T) {
 			}
 		})
 		st := newState(t)
-		resp := post(t, newClient(t, &wire.Transport{}), st, server.URL+a.stream, a.body(true))
+		resp := post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.stream, a.body(true))
 		for _, event := range a.events {
 			got := make([]byte, len(sse(event)))
 			_, err := io.ReadFull(resp.Body, got)
@@ -348,7 +348,7 @@ func TestCompressedResponses(t *testing.T) {
 				if accept != "" {
 					req.Header.Set("Accept-Encoding", accept)
 				}
-				resp, err := newClient(t, &wire.Transport{}).Do(req)
+				resp, err := newClient(t, &wire.Transport{RecordOnly: true}).Do(req)
 				require.NoError(t, err)
 				require.Equal(t, accept == "gzip", resp.Header.Get("Content-Encoding") == "gzip")
 				body := io.Reader(resp.Body)
@@ -390,7 +390,7 @@ func TestACutCompressionIsAnErrorUnlessTheReaderLeaves(t *testing.T) {
 		require.NoError(t, err)
 		req.Header.Set("Accept-Encoding", "gzip")
 		req.Header.Set("X-Open", open)
-		resp, err := newClient(t, &wire.Transport{}).Do(req)
+		resp, err := newClient(t, &wire.Transport{RecordOnly: true}).Do(req)
 		require.NoError(t, err)
 		body, err := gzip.NewReader(resp.Body)
 		require.NoError(t, err)
@@ -437,7 +437,7 @@ func TestAnswersThatCannotBeRecordedAreErrors(t *testing.T) {
 	} {
 		eachAPI(t, func(t *testing.T, a api, streamed bool) {
 			server := serve(t, func(w http.ResponseWriter, req *http.Request) { a.answer(w, streamed) })
-			resp := post(t, newClient(t, &wire.Transport{}), c.st, server.URL+a.pathOf(streamed), a.body(streamed))
+			resp := post(t, newClient(t, &wire.Transport{RecordOnly: true}), c.st, server.URL+a.pathOf(streamed), a.body(streamed))
 			body, err := readAll(resp)
 			require.ErrorIs(t, err, c.want, c.name)
 			require.ErrorContains(t, err, "wire: answer not recorded: ")
@@ -493,7 +493,7 @@ func TestResponsesThatAreNoAnswers(t *testing.T) {
 			server.URL+a.path, strings.NewReader(a.body(c.streamed)))
 		require.NoError(t, err)
 		req.Header.Set("Accept-Encoding", "gzip")
-		resp, err := newClient(t, &wire.Transport{}).Do(req)
+		resp, err := newClient(t, &wire.Transport{RecordOnly: true}).Do(req)
 		require.NoError(t, err, c.name)
 		body, err := readAll(resp)
 		require.ErrorContains(t, err, "wire: answer not recorded: ", c.name)
@@ -513,7 +513,7 @@ func TestResponsesInTheBackgroundAreNotRecorded(t *testing.T) {
 	const queued = `{"id":"r1","status":"queued","output":[]}`
 	server := serve(t, func(w http.ResponseWriter, req *http.Request) { io.WriteString(w, queued) })
 	st := newState(t)
-	body, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+apis[1].path, `{"model":"m","input":"Hi!","background":true}`))
+	body, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+apis[1].path, `{"model":"m","input":"Hi!","background":true}`))
 	require.NoError(t, err)
 	require.Equal(t, queued, body)
 	require.Zero(t, st.History().Len())
@@ -529,7 +529,7 @@ func TestAConnectionThatBreaksAfterTheLastEventIsNoError(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})
 		st := newState(t)
-		body, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.stream, a.body(true)))
+		body, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.stream, a.body(true)))
 		require.NoError(t, err)
 		require.Equal(t, sse(a.events...), body)
 		requireAnswer(t, st, a, sse(a.events...))
@@ -547,7 +547,7 @@ func TestParallelCallsOfOneState(t *testing.T) {
 			a.answer(w, streamed)
 		})
 		st := newState(t, state.UserText("Hi!"))
-		client := newClient(t, &wire.Transport{Converse: true})
+		client := newClient(t, &wire.Transport{})
 		var wg sync.WaitGroup
 		for range calls {
 			wg.Go(func() {
@@ -563,7 +563,7 @@ func TestParallelCallsOfOneState(t *testing.T) {
 		}
 		wg.Wait()
 		require.Equal(t, calls, st.History().Len())
-		require.Len(t, state.Messages.Or(st, nil), 1+calls)
+		require.Len(t, state.Messages.GetOr(st, nil), 1+calls)
 		for _, r := range st.History().All() {
 			require.Equal(t, a.raw(streamed), r.Raw)
 		}
@@ -574,7 +574,7 @@ func TestBoundHandlesSignTheirAnswers(t *testing.T) {
 	a := apis[0]
 	st := state.New(state.MustSchema(state.Team{"writer": {}}))
 	server := serve(t, func(w http.ResponseWriter, req *http.Request) { a.answer(w, false) })
-	_, err := readAll(post(t, newClient(t, &wire.Transport{}), st.As("writer"), server.URL+a.path, a.body(false)))
+	_, err := readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st.As("writer"), server.URL+a.path, a.body(false)))
 	require.NoError(t, err)
 	r, _ := st.History().Last()
 	require.Equal(t, "writer", r.Agent)
@@ -582,9 +582,9 @@ func TestBoundHandlesSignTheirAnswers(t *testing.T) {
 
 func TestIdleConnectionsOfTheBaseAreClosed(t *testing.T) {
 	base := &closer{}
-	(&http.Client{Transport: &wire.Transport{Base: base}}).CloseIdleConnections()
+	(&http.Client{Transport: &wire.Transport{RecordOnly: true, Base: base}}).CloseIdleConnections()
 	require.True(t, base.closed)
-	(&http.Client{Transport: &wire.Transport{Base: roundTripper(nil)}}).CloseIdleConnections()
+	(&http.Client{Transport: &wire.Transport{RecordOnly: true, Base: roundTripper(nil)}}).CloseIdleConnections()
 }
 
 type closer struct {

@@ -96,7 +96,7 @@ func TestToolsHaveTheNamesOfTheProgram(t *testing.T) {
 				require.NoError(t, err)
 
 				st := newState(t, state.UserText("go"), state.ToolCalls(call), state.ToolResult(call, `"done"`))
-				client := newClient(t, &wire.Transport{Converse: true, Base: base})
+				client := newClient(t, &wire.Transport{Base: base})
 				for round := range 2 {
 					resp := post(t, client, st, "http://a.example"+a.pathOf(streamed), string(body))
 					answer, err := readAll(resp)
@@ -107,7 +107,7 @@ func TestToolsHaveTheNamesOfTheProgram(t *testing.T) {
 						require.NotContains(t, answer, `"`+accepted+`"`)
 						require.Contains(t, answer, accepted+`\`) // what the model says is no name
 					}
-					msgs := state.Messages.Or(st, nil)
+					msgs := state.Messages.GetOr(st, nil)
 					made := msgs[len(msgs)-1].(state.ToolCallMessage).Calls()[0]
 					require.Equal(t, name, made.Name, "round %d", round)
 					require.Contains(t, string(made.Input), accepted)

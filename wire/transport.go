@@ -23,9 +23,13 @@ import (
 const answerBytes = 64 << 20
 
 // Transport is an [http.RoundTripper] for the http.Client of an SDK. The zero
-// Transport records answers and changes no request. A Transport is safe for
-// concurrent use. Its fields must not change while it is used, and its
-// functions must be safe for concurrent use.
+// Transport sends the conversation of the State after the messages of the
+// request, and appends the answer to it. A request that continues a
+// conversation which the provider holds (previous_response_id or conversation)
+// is sent as with RecordOnly, and its answer is appended.
+//
+// A Transport is safe for concurrent use. Its fields must not change while it
+// is used, and its functions must be safe for concurrent use.
 //
 // The functions and the rights are those of the handle that the context of the
 // request carries: an agent that may not read the conversation cannot send it.
@@ -33,14 +37,14 @@ type Transport struct {
 	// Base makes the requests (default http.DefaultTransport).
 	Base http.RoundTripper
 
-	// Converse sends the conversation of the State after the messages of the
-	// request, and appends the answer to it. A request that continues a
-	// conversation which the provider holds (previous_response_id or
-	// conversation) is sent as without Converse, and its answer is appended.
-	Converse bool
+	// RecordOnly is for a program that has the conversation itself. The request is
+	// sent as it is, unless another field changes it, and the answer is recorded
+	// in the history and not appended to the conversation of the State.
+	RecordOnly bool
 
-	// Window decides what of the conversation Converse sends (default: the
-	// Window of the workspace in whose run the request is made, or all). What the request has besides is counted by its bytes, four for a token.
+	// Window decides what of the conversation is sent (default: the Window of the
+	// workspace in whose run the request is made, or all). What the request has
+	// besides is counted by its bytes, four for a token.
 	// A conversation that does not fit is [transcript.ErrWindow], and the request
 	// is not sent.
 	Window *transcript.Window
@@ -65,8 +69,9 @@ type Transport struct {
 	Prompt func(ctx context.Context, st *state.State) string
 
 	// Context returns what the model should know of the State and what changes,
-	// such as [state.State.Describe] or the time (default: with Converse in a run
-	// of package workspace, what its method Prompt says, and nothing elsewhere). It
+	// such as [state.State.Describe] or the time (default: in a run of
+	// package workspace, without RecordOnly, what its method Prompt says, and
+	// nothing elsewhere). It
 	// stands between <context> tags behind the conversation: at the
 	// end of what the user has said last, or as a message of the user behind
 	// results of tools, if the rules of the Profile allow that. It is not
@@ -263,8 +268,8 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	if limit == 0 {
 		limit = answerBytes
 	}
-	c := &call{ctx: req.Context(), format: format, sent: sent, limit: limit, add: st.History().Push}
-	if t.Converse && !isAside(req.Context()) {
+	c := &call{ctx: req.Context(), format: format, sent: sent, limit: limit, add: st.History().AppendOutside}
+	if !t.RecordOnly && !isOutside(req.Context()) {
 		c.add = st.History().Append
 		if run := runctx.RunOf(req.Context()); run != nil && internal.Branch(run.State()) == internal.Branch(st) {
 			c.run = run
@@ -287,15 +292,16 @@ func withBody(req *http.Request, body []byte) *http.Request {
 	return req
 }
 
-// asideKey is the key of the contexts of Aside.
-type asideKey struct{}
+// outsideKey is the key of the contexts of OutsideConversation.
+type outsideKey struct{}
 
-// Aside returns a context for calls that are no part of the conversation, such
-// as those for titles and summaries. Converse does not send the conversation
-// with them, and their answers are recorded by [state.History.Push]. To record
-// nothing at all, use a context without a State: state.NewContext(ctx, nil).
-func Aside(ctx context.Context) context.Context {
-	return context.WithValue(ctx, asideKey{}, true)
+// OutsideConversation returns a context for calls that are no part of the
+// conversation, such as those for titles and summaries. The conversation is not
+// sent with them, and their answers are recorded by
+// [state.History.AppendOutside]. To record nothing at all, use a context
+// without a State: state.NewContext(ctx, nil).
+func OutsideConversation(ctx context.Context) context.Context {
+	return context.WithValue(ctx, outsideKey{}, true)
 }
 
-func isAside(ctx context.Context) bool { return ctx.Value(asideKey{}) != nil }
+func isOutside(ctx context.Context) bool { return ctx.Value(outsideKey{}) != nil }

@@ -58,7 +58,7 @@ func saysText(text string) func(*http.Request) (*http.Response, error) {
 
 // asks returns the Ask of an agent whose program sends a body to a path.
 func asks(p *provided, path, body string) func(context.Context, *loop.Turn) error {
-	client := &http.Client{Transport: &wire.Transport{Base: p, Converse: true}}
+	client := &http.Client{Transport: &wire.Transport{Base: p}}
 	return func(ctx context.Context, _ *loop.Turn) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+path, strings.NewReader(body))
 		if err != nil {
@@ -217,14 +217,14 @@ func TestTurnOfAnotherState(t *testing.T) {
 	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("go")}))
 	ask := asks(p, chatPath, `{"model":"m"}`)
 	loop := loop.Loop{Agents: map[string]loop.Agent{"": {Tools: []*tool.Tool{note}, Ask: func(ctx context.Context, turn *loop.Turn) error {
-		require.NoError(t, ask(wire.Aside(ctx), turn))
+		require.NoError(t, ask(wire.OutsideConversation(ctx), turn))
 		require.NoError(t, ask(state.NewContext(ctx, st.Fork()), turn))
 		return ask(ctx, turn)
 	}}}}
 	reply, err := loop.Run(t.Context(), st)
 	require.NoError(t, err)
 	require.Equal(t, "hi", reply)
-	require.Len(t, state.Messages.Or(st, nil), 2)
+	require.Len(t, state.Messages.GetOr(st, nil), 2)
 	require.NotContains(t, p.bodies[0], "shop_note")
 	require.NotContains(t, p.bodies[1], "shop_note")
 	require.Contains(t, p.bodies[2], "shop_note")

@@ -29,8 +29,8 @@ func TestWindowsCountTheWholeRequest(t *testing.T) {
 		server := newRecorder(t, a, streamed)
 		send := func(extra int) (int, error) {
 			st := newState(t, talk...)
-			window := &transcript.Window{Max: 230, Keep: 150, Tokens: func(state.Message) int { return 3 }}
-			transport := &wire.Transport{Converse: true, Window: window, Context: say(strings.Repeat("word", extra))}
+			window := &transcript.Window{Target: 230, Keep: 150, Tokens: func(state.Message) int { return 3 }}
+			transport := &wire.Transport{Window: window, Context: say(strings.Repeat("word", extra))}
 			resp, err := tryPost(newClient(t, transport), st, server.URL+a.pathOf(streamed), a.body(streamed))
 			if err != nil {
 				return 0, err
@@ -59,8 +59,8 @@ func TestWindowsAreStoredInWorkspaces(t *testing.T) {
 	a, db, summaries := apis[0], store.NewMemory(), 0
 	server := newRecorder(t, a, false)
 	ask := func(max int, text string) string {
-		transport := &wire.Transport{Converse: true, Window: &transcript.Window{
-			Max: max, Keep: 8, Tokens: func(state.Message) int { return 2 },
+		transport := &wire.Transport{Window: &transcript.Window{
+			Target: max, Keep: 8, Tokens: func(state.Message) int { return 2 },
 			Summarize: func(context.Context, transcript.Past) (string, error) {
 				summaries++
 				return fmt.Sprint("summary ", summaries), nil

@@ -145,7 +145,7 @@ func TestCallIsClosedWhileItsAnswerWaits(t *testing.T) {
 	require.Equal(t, "b", next.Message().ID)
 	require.Len(t, next.Message().Answers, 1)
 	require.Equal(t, "a c1 c2 r1 r2", dialog(&next.Workspace))
-	require.Contains(t, fmt.Sprint(state.Messages.Or(next.State(), nil)), "never mind")
+	require.Contains(t, fmt.Sprint(state.Messages.GetOr(next.State(), nil)), "never mind")
 }
 
 // An answer is given with the rights of its agent.

@@ -81,7 +81,7 @@ func newOffice(t *testing.T, opts ...tool.Option) *office {
 		if o.failsOnce() {
 			return errors.New("no model")
 		}
-		msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+		msgs, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 		if err != nil {
 			return err
 		}
@@ -163,14 +163,14 @@ func TestApprovals(t *testing.T) {
 		},
 		"twice": {
 			messages: []string{"pay a", "approve a", "approve a", "refuse a"},
-			replies:  "; re paid a; tool: the call is not suspended; tool: the call is not suspended",
+			replies:  "; re paid a; loop: the call is not suspended; loop: the call is not suspended",
 			made:     []string{`a by clerk, approved by "boss"`}, asked: 2,
 		},
 		"no such call": {
-			messages: []string{"pay a", "approve a b"}, replies: "; tool: the call is not suspended", waits: []string{"call_a"}, asked: 1,
+			messages: []string{"pay a", "approve a b"}, replies: "; loop: the call is not suspended", waits: []string{"call_a"}, asked: 1,
 		},
 		"the same call again": {
-			messages: []string{"pay a", "approve a a"}, replies: "; tool: the call is not suspended", waits: []string{"call_a"}, asked: 1,
+			messages: []string{"pay a", "approve a a"}, replies: "; loop: the call is not suspended", waits: []string{"call_a"}, asked: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestApprovedCallOfAnAgentThatIsGone(t *testing.T) {
 	require.NoError(t, o.m.Close())
 	o.m = open(t, o.db, workspace.Options{Schema: officeSchema, Run: workspace.Loop(&loop.Loop{
 		Agents: map[string]loop.Agent{"boss": {Ask: func(ctx context.Context, turn *loop.Turn) error {
-			msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+			msgs, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 			if err != nil {
 				return err
 			}
@@ -316,5 +316,5 @@ func TestApprovedCallOfAnAgentThatIsGone(t *testing.T) {
 	require.Equal(t, "re The call was approved and not made: there is no agent clerk any more.", reply)
 	require.Empty(t, o.made)
 	require.Empty(t, o.waits(t))
-	require.Empty(t, transcript.Pending(state.Messages.Or(view(t, o.m, "ann").State(), nil)))
+	require.Empty(t, transcript.Pending(state.Messages.GetOr(view(t, o.m, "ann").State(), nil)))
 }

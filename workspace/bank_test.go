@@ -88,7 +88,7 @@ type refunder struct {
 func (r refunder) run(ctx context.Context, run *workspace.Run) error {
 	history := run.State().History()
 	for {
-		msgs := state.Messages.Or(run.State(), nil)
+		msgs := state.Messages.GetOr(run.State(), nil)
 		pending := transcript.Pending(msgs)
 		order := fmt.Sprint("W", 1+refunded(msgs))
 		switch {
@@ -232,5 +232,5 @@ func refundThroughCrashes(t testing.TB, db store.Store, row refundRow, r refunde
 	v := view(t, open(t, db, workspace.Options{}), "ann")
 	require.Nil(t, v.Run)
 	require.Empty(t, v.DeadLetters)
-	require.Equal(t, 2, refunded(state.Messages.Or(v.State(), nil)))
+	require.Equal(t, 2, refunded(state.Messages.GetOr(v.State(), nil)))
 }

@@ -24,7 +24,7 @@ func TestMessageFields(t *testing.T) {
 		Schema: state.MustSchema(title, list, own, state.Team{"desk": {"page"}}),
 		Run: func(_ context.Context, run *workspace.Run) error {
 			value, _ := run.State().KV().JSON("list")
-			seen = append(seen, title.Or(run.State(), "none")+" "+string(value))
+			seen = append(seen, title.GetOr(run.State(), "none")+" "+string(value))
 			return nil
 		},
 	})
@@ -94,7 +94,7 @@ func TestClientTools(t *testing.T) {
 		Ask: func(ctx context.Context, turn *loop.Turn) error {
 			run, _ := workspace.FromContext(ctx)
 			asked = append(asked, len(turn.Tools()))
-			msgs := state.Messages.Or(run.State(), nil)
+			msgs := state.Messages.GetOr(run.State(), nil)
 			r := state.InferenceResult{Output: []state.Message{state.AssistantText("It says " + msgs[len(msgs)-1].Text())}}
 			if len(msgs) == 1 {
 				r.Output = []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "show"}, state.ToolCall{ID: "2", Name: "own"})}

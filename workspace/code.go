@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/agentstate/state/internal/fault"
 )
 
 // userCode is code of the user that runs in a goroutine of its own, or in that of
@@ -20,8 +23,9 @@ type userCode struct {
 	err  error         // after done
 }
 
-// startCode calls code of the user. Its error is that of the code, or one that
-// says that the code has panicked, or has ended its goroutine as t.FailNow does.
+// startCode calls code of the user. Its error is that of the code, or a panicError
+// if the code has panicked or ended its goroutine as t.FailNow does, and if the
+// text of its error has the stack of a panic that it has caught itself.
 func startCode(what string, redact func(string) string, code func() error) *userCode {
 	c := &userCode{what: what, done: make(chan struct{})}
 	go func() {
@@ -29,12 +33,17 @@ func startCode(what string, redact func(string) string, code func() error) *user
 		returned := false
 		defer func() {
 			if p := recover(); p != nil {
-				c.err = &panicError{fmt.Sprintf("workspace: %s panicked: %s", what, redact(fmt.Sprint(p)))}
+				text := fmt.Sprintf("workspace: %s panicked: %s", what, redact(fmt.Sprint(p)))
+				c.err = &panicError{text: text, stack: redact(string(debug.Stack()))}
 			} else if !returned {
-				c.err = &panicError{fmt.Sprintf("workspace: %s ended its goroutine", what)}
+				c.err = &panicError{text: fmt.Sprintf("workspace: %s ended its goroutine", what)}
 			}
 		}()
-		c.err = code()
+		if c.err = code(); c.err != nil {
+			if text, stack := fault.CutStack(c.err.Error()); stack != "" {
+				c.err = &panicError{redact(text), redact(stack), c.err}
+			}
+		}
 		returned = true
 	}()
 	return c

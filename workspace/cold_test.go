@@ -31,7 +31,7 @@ func TestColdWorkspaceIsReadAtOnce(t *testing.T) {
 		v, err := m.View(t.Context(), "ann")
 		require.NoError(t, err)
 		require.Equal(t, want.Version, v.Version)
-		require.Equal(t, state.Messages.Or(want.State(), nil), state.Messages.Or(v.State(), nil))
+		require.Equal(t, state.Messages.GetOr(want.State(), nil), state.Messages.GetOr(v.State(), nil))
 		require.Equal(t, want.Ended, v.Ended)
 		require.NoError(t, m.Close())
 	}

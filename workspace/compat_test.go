@@ -41,9 +41,9 @@ func TestUnknownFieldsStay(t *testing.T) {
 
 	v = view(t, newer, "ann")
 	require.Empty(t, v.Unknown)
-	require.Equal(t, "good", mood.Or(v.State(), ""))
-	require.Equal(t, []string{"a", "b"}, plan.Or(v.State(), nil))
-	require.Len(t, notes.Or(v.State(), nil), 5)
+	require.Equal(t, "good", mood.GetOr(v.State(), ""))
+	require.Equal(t, []string{"a", "b"}, plan.GetOr(v.State(), nil))
+	require.Len(t, notes.GetOr(v.State(), nil), 5)
 	require.Equal(t, map[string]state.JSON{"m": `{"a":1.0}`}, v.Settings().MCPServers)
 }
 
@@ -84,8 +84,8 @@ func TestReferencesAreNotStoredAndEndWithATakeover(t *testing.T) {
 			require.NoError(t, streams.Set(run.State(), []chan string{c.Calls}))
 			require.NoError(t, notes.Set(run.State(), []string{"stored"}))
 			require.NoError(t, run.Commit(t.Context()))
-			require.Same(t, c, clients.Or(run.State(), nil), "within the run it stays")
-			require.Len(t, streams.Or(run.State(), nil), 1)
+			require.Same(t, c, clients.GetOr(run.State(), nil), "within the run it stays")
+			require.Len(t, streams.GetOr(run.State(), nil), 1)
 			stored := 0
 			for key, value := range entries(t, db) {
 				require.NotContains(t, value, "client", key)
@@ -146,10 +146,10 @@ func TestFormerNamesAndForms(t *testing.T) {
 		t.Helper()
 		st := v.State()
 		require.Empty(t, v.Unknown)
-		require.Equal(t, order, orderID.Or(st, ""))
-		require.Equal(t, remarks, comments.Or(st, nil))
-		require.Equal(t, sums, amounts.Or(st, nil))
-		require.Equal(t, card, number.Or(st, ""))
+		require.Equal(t, order, orderID.GetOr(st, ""))
+		require.Equal(t, remarks, comments.GetOr(st, nil))
+		require.Equal(t, sums, amounts.GetOr(st, nil))
+		require.Equal(t, card, number.GetOr(st, ""))
 	}
 	stored := entries(t, db)
 	requireContent(view(t, newer, "ann"), "W1", []string{"a", "b"}, []int{7}, "4242-4242")
@@ -164,7 +164,7 @@ func TestFormerNamesAndForms(t *testing.T) {
 	require.ErrorContains(t, err, "amount")
 	rolledBack := open(t, db, workspace.Options{Schema: state.MustSchema(order, remarks, card)})
 	v := view(t, rolledBack, "ann")
-	require.Equal(t, "W1", order.Or(v.State(), ""), "what was not changed keeps its name")
+	require.Equal(t, "W1", order.GetOr(v.State(), ""), "what was not changed keeps its name")
 	require.Equal(t, []string{"amount", "comments"}, v.Unknown)
 
 	change(newer, func(st *state.State) error {

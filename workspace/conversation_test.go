@@ -32,12 +32,12 @@ func shownMessages(v *workspace.View, after, n int, began time.Time) string {
 func TestMessagesHaveNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := store.NewMemory()
-		m, runs := hold(t, db, workspace.Options{Messages: 6})
+		m, runs := hold(t, db, workspace.Options{KeepMessages: 6})
 		began := time.Now()
 		shows := func(want string) {
 			t.Helper()
 			require.Equal(t, want, shownMessages(view(t, m, "ann"), 0, -1, began))
-			other := open(t, db, workspace.Options{Messages: 6})
+			other := open(t, db, workspace.Options{KeepMessages: 6})
 			require.Equal(t, want, shownMessages(view(t, other, "ann"), 0, -1, began))
 		}
 		say := func(run *heldRun, words string) {
@@ -90,7 +90,7 @@ func TestMessagesHaveNumbers(t *testing.T) {
 		say(run, "never")
 		require.NoError(t, run.Commit(t.Context()))
 		undoing := text("d")
-		undoing.Busy = workspace.BusyRollback
+		undoing.WhenBusy = workspace.BusyRollback
 		time.Sleep(time.Minute)
 		run = runs.Begin(t, "ann", undoing)
 		say(run, "four")

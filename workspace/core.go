@@ -95,12 +95,12 @@ func (c *core) persist(ctx context.Context, user string, again func(error) bool,
 	return r.Do(ctx, func(ctx context.Context) error { return r.InTime(ctx, fn) })
 }
 
-// RetryAfter returns an error for which Options.Run is called again after d, for
-// example because a service was not available. Until then the run stays under
-// way: its lease is renewed, and Busy determines what happens to messages that
-// arrive. The next call gets a new Run, with the same ID, the next Attempt and
-// the committed changes. Uncommitted changes are lost. After Options.Attempts,
-// the run fails with err.
+// RetryAfter returns an error for which Options.Run is called again after d,
+// for example because a service was not available. Until then the run stays
+// under way: its lease is renewed, and WhenBusy determines what happens to
+// messages that arrive. The next call gets a new Run, with the same ID, the
+// next Attempt and the committed changes. Uncommitted changes are lost. After
+// Options.Attempts, the run fails with err.
 //
 // A d of more than an hour counts as that. RetryAfter returns nil if err is nil.
 func RetryAfter(err error, d time.Duration) error {

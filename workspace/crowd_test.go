@@ -50,7 +50,7 @@ func TestARunAmongItsSenders(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, 4*senders, visits.Or(view(t, m, "ann").State(), 0))
+		require.Equal(t, 4*senders, visits.GetOr(view(t, m, "ann").State(), 0))
 		require.Zero(t, db.Conflicts())
 		require.NoError(t, m.Close())
 	})
@@ -257,7 +257,7 @@ func TestRefusedMessagesFindDeadHolder(t *testing.T) {
 				m := open(t, db, workspace.Options{TTL: ttl, Queue: 1, Run: visit})
 				_, _ = send(m)
 				time.Sleep(2 * ttl)
-				require.Equal(t, 2, visits.Or(view(t, m, "ann").State(), 0))
+				require.Equal(t, 2, visits.GetOr(view(t, m, "ann").State(), 0))
 			})
 		})
 	}

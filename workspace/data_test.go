@@ -118,7 +118,7 @@ func TestKeyRollout(t *testing.T) {
 		require.NoError(t, newer.Close())
 	}
 	m := open(t, db, workspace.Options{Keys: steps[3]})
-	require.Equal(t, handled, visits.Or(view(t, m, "ann").State(), 0))
+	require.Equal(t, handled, visits.GetOr(view(t, m, "ann").State(), 0))
 	_, err := open(t, db, workspace.Options{Keys: []workspace.Key{before}}).View(t.Context(), "ann")
 	require.ErrorIs(t, err, workspace.ErrInvalidKey, "the old key is not needed any more")
 }

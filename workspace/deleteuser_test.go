@@ -169,7 +169,7 @@ func TestDeleteUserIsContinued(t *testing.T) {
 			require.ErrorIs(t, m.DeleteUser(t.Context(), user), gone)
 			dies.Store(0)
 			deleting := 0
-			for s, err := range other.Busy(t.Context()) {
+			for s, err := range other.Active(t.Context()) {
 				require.NoError(t, err)
 				require.True(t, s.Deleting)
 				deleting++
@@ -178,7 +178,7 @@ func TestDeleteUserIsContinued(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			synctest.Wait()
 			require.Empty(t, idsOf(t, other), "after %d writes", n+1)
-			for range other.Busy(t.Context()) {
+			for range other.Active(t.Context()) {
 				require.Fail(t, "it is still listed")
 			}
 			for key := range entries(t, memory) {

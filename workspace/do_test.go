@@ -42,11 +42,11 @@ func TestDo(t *testing.T) {
 		return visits.Set(run.State(), 1)
 	}))
 	v := view(t, m, "ann")
-	require.Equal(t, 2, visits.Or(v.State(), 0))
+	require.Equal(t, 2, visits.GetOr(v.State(), 0))
 	require.Nil(t, v.Run)
 	require.Empty(t, v.Ended)
 	require.Empty(t, conversation(t, v))
-	require.Equal(t, 1, visits.Or(view(t, m, "bob").State(), 0))
+	require.Equal(t, 1, visits.GetOr(view(t, m, "bob").State(), 0))
 	require.Empty(t, hooked)
 }
 
@@ -80,7 +80,7 @@ func TestDoFails(t *testing.T) {
 	}()
 	<-exited
 	v := view(t, m, "ann")
-	require.Equal(t, 3, visits.Or(v.State(), 0))
+	require.Equal(t, 3, visits.GetOr(v.State(), 0))
 	require.Nil(t, v.Run)
 	require.Empty(t, v.DeadLetters)
 	require.Empty(t, v.Ended)
@@ -194,7 +194,7 @@ func TestDoContextEnds(t *testing.T) {
 		}), why)
 		v := view(t, m, "ann")
 		require.Nil(t, v.Run)
-		require.Zero(t, visits.Or(v.State(), 0))
+		require.Zero(t, visits.GetOr(v.State(), 0))
 	})
 }
 
@@ -253,7 +253,7 @@ func TestDoOfDeadProcess(t *testing.T) {
 					require.LessOrEqual(t, time.Since(begun), 20*time.Second)
 					v := view(t, m, "ann")
 					require.Nil(t, v.Run)
-					require.Equal(t, 1, visits.Or(v.State(), 0))
+					require.Equal(t, 1, visits.GetOr(v.State(), 0))
 					require.Empty(t, v.DeadLetters)
 					cancel()
 					_ = dead.Close()
@@ -312,7 +312,7 @@ func TestDoUnderFaults(t *testing.T) {
 			v := view(t, m, "ann")
 			require.Nil(t, v.Run)
 			require.Zero(t, v.Tickets)
-			n := visits.Or(v.State(), 0)
+			n := visits.GetOr(v.State(), 0)
 			require.True(t, stored <= n && n <= stored+unknown, "seed %d: %d stored, %d unknown, found %d", seed, stored, unknown, n)
 			for i, times := range called {
 				require.Equal(t, 1, times, "seed %d, call %d", seed, i)

@@ -25,8 +25,8 @@
 // run, all in one write. Submit does the same without waiting. Run.Commit
 // stores the changes so far.
 //
-// A workspace has one run at a time. Busy determines what happens to a message
-// that arrives during a run: it waits in a durable queue, is rejected,
+// A workspace has one run at a time. WhenBusy determines what happens to a
+// message that arrives during a run: it waits in a durable queue, is rejected,
 // interrupts the run, or interrupts the run and undoes its committed changes. A
 // message whose id the workspace knows is not handled twice.
 //
@@ -109,7 +109,7 @@
 //
 // # Messages and results
 //
-// A finished run keeps the last Options.Messages of the conversation, cut where
-// package transcript allows it, and the last Options.Results of the history.
-// During a run nothing is cut.
+// A finished run keeps the last Options.KeepMessages of the conversation, cut
+// where package transcript allows it, and the last Options.KeepResults of the
+// history. During a run nothing is cut.
 package workspace

@@ -180,10 +180,14 @@ func (e *decisionError) Error() string { return "decision: " + e.err.Error() }
 func (e *decisionError) Unwrap() error { return e.err }
 
 // panicError is the error of code of the user that has panicked, or has not
-// returned.
-type panicError struct{ text string }
+// returned. The stack is for the log alone.
+type panicError struct {
+	text, stack string
+	err         error // that the code has returned, or nil
+}
 
 func (e *panicError) Error() string { return e.text }
+func (e *panicError) Unwrap() error { return e.err }
 
 func (e *panicError) Is(target error) bool { return target == errPanic }
 
@@ -209,4 +213,4 @@ func closedBy(ctx context.Context) error {
 
 // errNotReturned is the error of an operation in which a function of the user
 // panicked or ended the goroutine.
-var errNotReturned = &panicError{"workspace: the function has not returned"}
+var errNotReturned = &panicError{text: "workspace: the function has not returned"}

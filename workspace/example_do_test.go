@@ -44,7 +44,7 @@ func ExampleManager_Do() {
 	}
 	fmt.Println(topUp(ctx)) // every night
 	view, err := m.View(ctx, "ann")
-	fmt.Println(credit.Or(view.State(), 0), len(state.Messages.Or(view.State(), nil)), err)
+	fmt.Println(credit.GetOr(view.State(), 0), len(state.Messages.GetOr(view.State(), nil)), err)
 	fmt.Println(m.Close())
 	// Output:
 	// <nil>

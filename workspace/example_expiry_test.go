@@ -20,7 +20,7 @@ func ExampleSuspended() {
 		tool.NeedsApproval(func(context.Context, struct{}) (reason string, needed bool) { return "money", true }),
 		tool.Expires(10*time.Millisecond))) // rather a day
 	ask := func(ctx context.Context, turn *loop.Turn) error {
-		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+		prompt, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ func ExampleOptions_holder() {
 	ctx, db := context.Background(), store.NewMemory()
 	process := db.Open() // its connection to the database
 	begun := make(chan bool)
-	dead, err := workspace.Open(ctx, process, &workspace.Options{Holder: "desk-0", Run: func(ctx context.Context, _ *workspace.Run) error {
+	dead, err := workspace.Open(ctx, process, &workspace.Options{Name: "desk-0", Run: func(ctx context.Context, _ *workspace.Run) error {
 		close(begun)
 		<-ctx.Done() // it is at work when the process dies
 		return ctx.Err()
@@ -44,7 +44,7 @@ func ExampleOptions_holder() {
 func succeed(
 	ctx context.Context, db store.Store, name string, handle func(context.Context, *workspace.Run) error,
 ) error {
-	m, err := workspace.Open(ctx, db, &workspace.Options{Holder: name, Run: handle})
+	m, err := workspace.Open(ctx, db, &workspace.Options{Name: name, Run: handle})
 	if err != nil {
 		return err
 	}

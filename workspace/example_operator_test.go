@@ -74,7 +74,7 @@ func ExampleManager_Export() {
 	fmt.Println(m.ImportWorkspace(ctx, "ann", data))
 	fmt.Println(errors.Is(m.ImportWorkspace(ctx, "ann", data), workspace.ErrExists))
 	view, err := m.View(ctx, "ann")
-	fmt.Println(visits.Or(view.State(), 0), err)
+	fmt.Println(visits.GetOr(view.State(), 0), err)
 	fmt.Println(old.Close(), m.Close())
 	// Output:
 	// <nil>

@@ -10,7 +10,7 @@ import (
 )
 
 // Submit returns when the message is stored. A message that arrives during a run
-// waits in the queue, and one whose Busy is BusyReject is rejected.
+// waits in the queue, and one whose WhenBusy is BusyReject is rejected.
 func ExampleManager_Submit() {
 	ctx := context.Background()
 	started, proceed := make(chan bool, 2), make(chan bool)
@@ -24,8 +24,8 @@ func ExampleManager_Submit() {
 	if err != nil {
 		panic(err)
 	}
-	for i, busy := range []workspace.Busy{workspace.BusyDefault, workspace.BusyDefault, workspace.BusyReject} {
-		out, err := m.Submit(ctx, "ann", workspace.Message{ID: fmt.Sprint(i), Content: state.UserText("Hello!"), Busy: busy})
+	for i, busy := range []workspace.WhenBusy{workspace.BusyDefault, workspace.BusyDefault, workspace.BusyReject} {
+		out, err := m.Submit(ctx, "ann", workspace.Message{ID: fmt.Sprint(i), Content: state.UserText("Hello!"), WhenBusy: busy})
 		fmt.Println(out.Status, err)
 		if i == 0 {
 			<-started

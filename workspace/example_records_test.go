@@ -30,7 +30,7 @@ func ExampleManager_Records() {
 		fmt.Println(record.Version, record.Kind, record.Message, err)
 	}
 	past, err := m.ViewAt(ctx, "ann", 1)
-	fmt.Println(visits.Or(past.State(), 0), err)
+	fmt.Println(visits.GetOr(past.State(), 0), err)
 	report, err := m.Verify(ctx, "ann")
 	fmt.Println(report.Version, report.Records, err)
 	fmt.Println(m.Close())

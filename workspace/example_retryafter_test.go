@@ -25,7 +25,7 @@ func ExampleRetryAfter() {
 				return err
 			}
 		}
-		fmt.Println("attempt", run.Attempt(), "to", plan.Or(run.State(), ""))
+		fmt.Println("attempt", run.Attempt(), "to", plan.GetOr(run.State(), ""))
 		if run.Attempt() == 0 {
 			return workspace.RetryAfter(errors.New("429 Too Many Requests"), 10*time.Millisecond)
 		}

@@ -22,7 +22,7 @@ func ExampleShared() {
 			if err := topic.Set(s, run.Message().Content.(state.TextMessage).Text()); err != nil {
 				return err
 			}
-			if err := run.Memory().Set("last topic", topic.Or(s, "")); err != nil {
+			if err := run.Memory().Set("last topic", topic.GetOr(s, "")); err != nil {
 				return err
 			}
 			return spent.Set(s, 10) // added to what the other conversations have spent
@@ -43,6 +43,6 @@ func ExampleShared() {
 	err = m.Update(ctx, workspace.Shared("ann"), func(w *workspace.Workspace) error { return spent.Set(w.State(), 5) })
 	v, viewErr := m.View(ctx, work)
 	last, _ := v.Memory().Get("last topic")
-	fmt.Println(topic.Or(v.State(), ""), spent.Or(v.State(), 0), last, err, viewErr)
+	fmt.Println(topic.GetOr(v.State(), ""), spent.GetOr(v.State(), 0), last, err, viewErr)
 	// Output: work 25 home <nil> <nil>
 }

@@ -28,7 +28,7 @@ func ExampleLoop() {
 		})))
 	ask := func(ctx context.Context, turn *loop.Turn) error {
 		// What the model is sent says that the call waits.
-		prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+		prompt, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func ExampleLoop() {
 	fmt.Println(errors.Is(err, workspace.ErrNotSuspended))
 
 	view, _ = m.View(ctx, "ann")
-	for _, msg := range state.Messages.Or(view.State(), nil) {
+	for _, msg := range state.Messages.GetOr(view.State(), nil) {
 		fmt.Println(msg)
 	}
 	// Output:

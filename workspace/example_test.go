@@ -19,7 +19,7 @@ func Example() {
 			if err := visits.Set(run.State(), 1); err != nil {
 				return err
 			}
-			run.SetReply(fmt.Sprintf("Hello %s! This is visit %d.", run.UserID(), visits.Or(run.State(), 0)))
+			run.SetReply(fmt.Sprintf("Hello %s! This is visit %d.", run.UserID(), visits.GetOr(run.State(), 0)))
 			return nil // all of it is stored, and the message is done
 		},
 	})

@@ -15,7 +15,7 @@ import (
 func chats(ctx context.Context) *workspace.Manager {
 	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{
 		Title: func(st *state.State) string {
-			if said := state.Messages.Or(st, nil); len(said) > 0 {
+			if said := state.Messages.GetOr(st, nil); len(said) > 0 {
 				return said[0].Text()
 			}
 			return ""
@@ -42,7 +42,7 @@ func printThread(ctx context.Context, m *workspace.Manager, id string) {
 	if err != nil {
 		panic(err)
 	}
-	for _, said := range state.Messages.Or(view.State(), nil) {
+	for _, said := range state.Messages.GetOr(view.State(), nil) {
 		fmt.Printf("%s: %s\n", said.Role(), said.Text())
 	}
 }

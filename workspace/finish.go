@@ -81,7 +81,7 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	if err := doc.ApplySaved(d.Effects, r.origin(d), r.schema, d.state); err != nil {
 		return successor{}, err
 	}
-	shorten, err := doc.Shorten(r.m.opts.Messages, r.m.opts.Results)
+	shorten, err := doc.Shorten(r.m.opts.KeepMessages, r.m.opts.KeepResults)
 	if err != nil {
 		return successor{}, err
 	}
@@ -109,7 +109,7 @@ func (r *Run) fail(ctx context.Context, reason error, op *operation) (successor,
 	if err := r.checkHeld(); err != nil {
 		return successor{}, err
 	}
-	text = fault.ClipTo(r.redactStored(text), ledger.MaxReason)
+	text = fault.ClipTo(fault.Line(r.redactStored(text)), ledger.MaxReason)
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
 	began, next := time.Now(), r.nextLease()

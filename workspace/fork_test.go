@@ -17,7 +17,7 @@ import (
 
 // talkOf returns the texts of a conversation.
 func talkOf(w workspace.Workspace) (texts []string) {
-	for _, m := range state.Messages.Or(w.State(), nil) {
+	for _, m := range state.Messages.GetOr(w.State(), nil) {
 		texts = append(texts, fmt.Sprint(m.Role(), ": ", m.Text()))
 	}
 	return texts
@@ -66,7 +66,7 @@ func TestFork(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, v.Exists)
 		require.Equal(t, talk[:c.said], append([]string{}, talkOf(v.Workspace)...), "%+v", c.at)
-		require.Equal(t, c.visits, visits.Or(v.State(), 0), "%+v", c.at)
+		require.Equal(t, c.visits, visits.GetOr(v.State(), 0), "%+v", c.at)
 		require.Empty(t, v.Ended)
 		_, err = m.Verify(t.Context(), to)
 		require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestFork(t *testing.T) {
 
 // What was compacted away cannot be forked, but the present content can be cut.
 func TestForkOfCompacted(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Run: answering, History: -1})
+	m := open(t, store.NewMemory(), workspace.Options{Run: answering, RecordBytes: -1})
 	for _, id := range []string{"1", "2"} {
 		_, err := m.Handle(t.Context(), "ann", text(id))
 		require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestForkOfCompacted(t *testing.T) {
 // what was cut off.
 func TestForkOfWork(t *testing.T) {
 	db := store.NewMemory()
-	m, runs := hold(t, db, workspace.Options{Title: func(st *state.State) string { return fmt.Sprint(len(state.Messages.Or(st, nil)), " said") }})
+	m, runs := hold(t, db, workspace.Options{Title: func(st *state.State) string { return fmt.Sprint(len(state.Messages.GetOr(st, nil)), " said") }})
 	ask := func(run *heldRun, id string) {
 		t.Helper()
 		require.NoError(t, state.Messages.Set(run.State(), []state.Message{
@@ -162,7 +162,7 @@ func TestForkOfWork(t *testing.T) {
 	require.Empty(t, fork.Suspended())
 	require.Nil(t, fork.Run)
 	require.Empty(t, fork.Queue)
-	said := state.Messages.Or(fork.State(), nil)
+	said := state.Messages.GetOr(fork.State(), nil)
 	require.Empty(t, transcript.Pending(said))
 	require.Equal(t, []string{"user", "assistant", "tool_result", "user", "assistant", "tool_result"}, rolesOf(said))
 	require.Contains(t, said[2].Text(), "not")
@@ -170,7 +170,7 @@ func TestForkOfWork(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, s.Suspended)
 	require.Equal(t, "6 said", s.Title)
-	require.Equal(t, "former-token", token.Or(fork.State(), ""))
+	require.Equal(t, "former-token", token.GetOr(fork.State(), ""))
 	likes, _ := fork.Memory().Get("likes")
 	require.Equal(t, "tea", likes.Value)
 
@@ -183,7 +183,7 @@ func TestForkOfWork(t *testing.T) {
 	require.NoError(t, m.Fork(t.Context(), "ann/1", "ann/3", workspace.ForkPoint{Version: 1}))
 	fork, err = m.View(t.Context(), "ann/3")
 	require.NoError(t, err)
-	require.Equal(t, "present-token", token.Or(fork.State(), ""))
+	require.Equal(t, "present-token", token.GetOr(fork.State(), ""))
 	for key, value := range entries(t, db) {
 		if strings.Contains(key, "ann%2F3") {
 			require.NotContains(t, value, "former", key)

@@ -19,7 +19,7 @@ func TestConversationWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := fakestore.Count(slowWrites(store.NewMemory()))
 		m, runs := hold(t, db, workspace.Options{
-			Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 10}), Messages: -1,
+			Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 10}), KeepMessages: -1,
 		})
 		long := func(id string) workspace.Message {
 			return workspace.Message{ID: id, Content: state.UserText(strings.Repeat("x", 400))}

@@ -125,7 +125,7 @@ type beginning struct {
 	ledger  *ledger.Ledger
 	message Message
 	body    []byte
-	busy    Busy
+	busy    WhenBusy
 	lease   ledger.Lease
 }
 
@@ -264,7 +264,7 @@ func (b *beginning) submission(lease ledger.Lease) ledger.Submission {
 }
 
 // ending returns the ending of a run that a message ends.
-func (b Busy) ending() ledger.Ending {
+func (b WhenBusy) ending() ledger.Ending {
 	if b == BusyRollback {
 		return ledger.EndingRolledBack
 	}
@@ -272,7 +272,7 @@ func (b Busy) ending() ledger.Ending {
 }
 
 // busyOf determines what happens to a message that arrives during a run.
-func (m *Manager) busyOf(msg Message) (Busy, error) {
+func (m *Manager) busyOf(msg Message) (WhenBusy, error) {
 	switch {
 	case !msg.WhenBusy.valid():
 		return msg.WhenBusy, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)

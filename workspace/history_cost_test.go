@@ -30,7 +30,7 @@ func TestHistoryIsBounded(t *testing.T) {
 				}
 				db := store.NewMemory()
 				draft := &state.Field[string]{Name: "draft"}
-				m := open(t, db, workspace.Options{Schema: state.MustSchema(draft), History: history})
+				m := open(t, db, workspace.Options{Schema: state.MustSchema(draft), RecordBytes: history})
 				note := func(n int) string { return fmt.Sprint(n, strings.Repeat("x", 1000+n%7*200)) }
 				for n := 1; n <= 600; n++ {
 					require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
@@ -48,7 +48,7 @@ func TestHistoryIsBounded(t *testing.T) {
 							v, err := m.ViewAt(t.Context(), "ann", version)
 							require.NoError(t, err)
 							if version > 0 {
-								require.True(t, note(int(version)) == draft.Or(v.State(), ""), version)
+								require.True(t, note(int(version)) == draft.GetOr(v.State(), ""), version)
 							}
 						}
 					}

@@ -15,7 +15,8 @@ import (
 )
 
 // A run of many steps leaves its steps to be looked at afterwards, until the
-// compaction after the next one: then there are more bytes than Options.History.
+// compaction after the next one: then there are more bytes than
+// Options.RecordBytes.
 func TestHistoryOfALongRun(t *testing.T) {
 	steps := 10_000
 	if testing.Short() {
@@ -25,7 +26,7 @@ func TestHistoryOfALongRun(t *testing.T) {
 		const history = 64 << 10
 		count := &state.Field[int]{Name: "count"}
 		db := store.NewMemory()
-		m := open(t, db, workspace.Options{Schema: state.MustSchema(count), History: history, Run: func(ctx context.Context, r *workspace.Run) error {
+		m := open(t, db, workspace.Options{Schema: state.MustSchema(count), RecordBytes: history, Run: func(ctx context.Context, r *workspace.Run) error {
 			for n := range steps {
 				if err := count.Set(r.State(), n); err != nil {
 					return err
@@ -69,15 +70,15 @@ func TestHistoryOfALongRun(t *testing.T) {
 		for _, version := range []uint64{v.Oldest + 1, (v.Oldest + v.Version) / 2, v.Version - 1} {
 			past, err := m.ViewAt(t.Context(), "ann", version)
 			require.NoError(t, err)
-			require.Equal(t, int(version-v.Oldest)-1, count.Or(past.State(), -1))
+			require.Equal(t, int(version-v.Oldest)-1, count.GetOr(past.State(), -1))
 		}
 		_, err = m.ViewAt(t.Context(), "ann", v.Oldest-1)
 		require.ErrorIs(t, err, state.ErrCompacted)
 		effects, err := m.Diff(t.Context(), "ann", v.Oldest, v.Version)
 		require.NoError(t, err)
 		require.NotEmpty(t, effects)
-		require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: v.Oldest}))
-		require.Equal(t, steps-1, count.Or(view(t, m, "ann").State(), -1))
+		require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: v.Oldest}))
+		require.Equal(t, steps-1, count.GetOr(view(t, m, "ann").State(), -1))
 	})
 }
 
@@ -123,7 +124,7 @@ func TestHistoryOfSecrets(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for _, db := range []store.Store{store.NewMemory()} {
 					draft := &state.Field[string]{Name: "draft"}
-					m, runs := hold(t, db, workspace.Options{Schema: state.MustSchema(draft, key), History: 1 << 20})
+					m, runs := hold(t, db, workspace.Options{Schema: state.MustSchema(draft, key), RecordBytes: 1 << 20})
 					require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
 						if secret == "pin" {
 							return w.Memory().SetSecret("pin", "sesame")

@@ -100,7 +100,7 @@ func TestHolderIsSucceeded(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				process, kill := asProcess(db)
-				_, runs := hold(t, process, workspace.Options{TTL: ttl, Holder: "desk/0"})
+				_, runs := hold(t, process, workspace.Options{TTL: ttl, Name: "desk/0"})
 				require.Len(t, holderRecords(t, db), 1)
 				run := runs.Begin(t, "ann", text("1"))
 				kill()
@@ -108,7 +108,7 @@ func TestHolderIsSucceeded(t *testing.T) {
 
 				began := time.Now()
 				served := make(chan time.Duration, 3)
-				m := open(t, db, workspace.Options{TTL: ttl, Holder: "desk/0", Run: func(_ context.Context, r *workspace.Run) error {
+				m := open(t, db, workspace.Options{TTL: ttl, Name: "desk/0", Run: func(_ context.Context, r *workspace.Run) error {
 					if r.Message().ID == "1" {
 						require.Equal(t, run.ID(), r.ID())
 						require.Equal(t, 1, r.Attempt(), "it counts as every takeover of a dead holder")
@@ -254,11 +254,11 @@ func TestDeadHolderIsFoundInTime(t *testing.T) {
 func TestHolderIsReplaced(t *testing.T) {
 	onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		var log bytes.Buffer
-		_, runs := hold(t, db, workspace.Options{TTL: ttl, Holder: "desk", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		_, runs := hold(t, db, workspace.Options{TTL: ttl, Name: "desk", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		run := runs.Begin(t, "ann", text("1"))
 		other := runs.Begin(t, "bob", text("1"))
 		require.NoError(t, notes.Set(run.State(), []string{"late"}))
-		m := open(t, db, workspace.Options{TTL: ttl, Holder: "desk", Run: func(ctx context.Context, run *workspace.Run) error {
+		m := open(t, db, workspace.Options{TTL: ttl, Name: "desk", Run: func(ctx context.Context, run *workspace.Run) error {
 			if run.UserID() == "dan" {
 				time.Sleep(3 * ttl)
 			}
@@ -274,7 +274,7 @@ func TestHolderIsReplaced(t *testing.T) {
 		require.ErrorIs(t, context.Cause(other.Context()), workspace.ErrHolder)
 		synctest.Wait()
 		require.Contains(t, log.String(), workspace.ErrHolder.Error())
-		require.Empty(t, notes.Or(view(t, m, "ann").State(), nil))
+		require.Empty(t, notes.GetOr(view(t, m, "ann").State(), nil))
 
 		// It goes on without the name, and does not take it back.
 		next := runs.Begin(t, "cem", text("1"))
@@ -326,9 +326,9 @@ func TestHolderRecordIsLost(t *testing.T) {
 			t.Run(name+holder, func(t *testing.T) {
 				onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 					var attempts []int
-					m := open(t, db, workspace.Options{TTL: ttl, Holder: holder, Run: func(ctx context.Context, run *workspace.Run) error {
+					m := open(t, db, workspace.Options{TTL: ttl, Name: holder, Run: func(ctx context.Context, run *workspace.Run) error {
 						if attempts = append(attempts, run.Attempt()); len(attempts) > 1 {
-							require.Equal(t, []string{"kept"}, notes.Or(run.State(), nil))
+							require.Equal(t, []string{"kept"}, notes.GetOr(run.State(), nil))
 							return visits.Set(run.State(), 1)
 						}
 						require.NoError(t, notes.Set(run.State(), []string{"kept"}))
@@ -346,7 +346,7 @@ func TestHolderRecordIsLost(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, workspace.StatusDone, out.Status)
 					require.Equal(t, []int{0, 1}, attempts)
-					require.Equal(t, 1, visits.Or(view(t, m, "ann").State(), 0))
+					require.Equal(t, 1, visits.GetOr(view(t, m, "ann").State(), 0))
 					require.NoError(t, m.Close())
 				})
 			})
@@ -398,7 +398,7 @@ func TestHolderNames(t *testing.T) {
 		"desk": true, "a/b:c%": true, strings.Repeat("x", 64): true,
 		strings.Repeat("x", 65): false, "a b": false, "a\n": false, "é": false, "\xff": false,
 	} {
-		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Holder: name})
+		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Name: name})
 		if ok {
 			require.NoError(t, err, "%q", name)
 			require.NoError(t, m.Close())
@@ -411,7 +411,7 @@ func TestHolderNames(t *testing.T) {
 // A holder record is sealed as everything else is, and is no workspace.
 func TestHolderRecordIsSealed(t *testing.T) {
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{Holder: "desk", Keys: []workspace.Key{key("a")}})
+	m := open(t, db, workspace.Options{Name: "desk", Keys: []workspace.Key{key("a")}})
 	for _, e := range holderRecords(t, db) {
 		require.NotContains(t, string(e.Value), "desk")
 		require.NotContains(t, string(e.Value), "heartbeats")

@@ -87,12 +87,12 @@ func (m *Manager) summaries(ctx context.Context, prefix, after string, yield fun
 	return true
 }
 
-// Busy yields the summaries of the workspaces in which something is to be done:
+// Active yields the summaries of the workspaces in which something is to be done:
 // first of those with a run, for which messages may wait, and then of the others
 // with dead letters, or with calls that wait for a result from outside. It reads
 // nothing of idle workspaces, so its cost does not depend on their number. The
 // errors are those of Summaries.
-func (m *Manager) Busy(ctx context.Context) iter.Seq2[Summary, error] {
+func (m *Manager) Active(ctx context.Context) iter.Seq2[Summary, error] {
 	all := func(string) bool { return false }
 	return func(yield func(Summary, error) bool) {
 		for _, list := range []ledger.BusyList{ledger.Running, ledger.Waiting} {

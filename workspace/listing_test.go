@@ -86,7 +86,7 @@ func TestManagersRecoverByThemselves(t *testing.T) {
 	}
 }
 
-// Busy shows the workspaces in which something is to be done, each once.
+// Active yields the workspaces in which something is to be done, each once.
 func TestBusy(t *testing.T) {
 	db := store.NewMemory()
 	m := open(t, db, workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
@@ -105,7 +105,7 @@ func TestBusy(t *testing.T) {
 		runs.Begin(t, user, text("2"))
 	}
 	var got []string
-	for s, err := range other.Busy(t.Context()) {
+	for s, err := range other.Active(t.Context()) {
 		require.NoError(t, err)
 		require.NoError(t, s.Err)
 		got = append(got, fmt.Sprint(s.UserID, " ", s.Run != nil, " ", s.DeadLetters))
@@ -113,7 +113,7 @@ func TestBusy(t *testing.T) {
 	require.Equal(t, []string{"both true 1", "running true 0", "dead false 1"}, got)
 	write(t, db, map[string]string{annsHead: "{", "agent:busy:run:ann": "", "agent:busy:run:gone": "", "agent:busy:run:%": ""})
 	got = nil
-	for s, err := range other.Busy(t.Context()) {
+	for s, err := range other.Active(t.Context()) {
 		require.NoError(t, err)
 		got = append(got, s.UserID)
 		require.ErrorIs(t, s.Err, workspace.ErrCorrupt)

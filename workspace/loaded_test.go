@@ -85,7 +85,7 @@ func (p *loadedProgram) run() {
 
 func (p *loadedProgram) open(db store.Store) *workspace.Manager {
 	opts := workspace.Options{
-		Schema: workspacetest.Schema, Run: p.handle, Messages: 6, Results: 3, Attempts: 3,
+		Schema: workspacetest.Schema, Run: p.handle, KeepMessages: 6, KeepResults: 3, Attempts: 3,
 		Takeover: []workspace.Takeover{workspace.TakeoverResume, workspace.TakeoverRestart}[p.intN(2)],
 	}
 	if p.seed%4 == 3 {
@@ -236,7 +236,7 @@ func (p *loadedProgram) handle(ctx context.Context, r *workspace.Run) error {
 	p.checkRun(r)
 	for range p.intN(4) {
 		p.edit(&r.Workspace)
-		if pending := transcript.Pending(state.Messages.Or(r.State(), nil)); len(pending) > 0 && p.intN(2) == 0 {
+		if pending := transcript.Pending(state.Messages.GetOr(r.State(), nil)); len(pending) > 0 && p.intN(2) == 0 {
 			_ = r.Suspend(pending[0].ID)
 		}
 		if p.intN(2) == 0 {
@@ -255,7 +255,7 @@ func (p *loadedProgram) handle(ctx context.Context, r *workspace.Run) error {
 	case 2:
 		_, _ = other.Submit(context.Background(), loadedUser, p.message())
 	case 3:
-		busy := []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback}[p.intN(2)]
+		busy := []workspace.WhenBusy{workspace.BusyInterrupt, workspace.BusyRollback}[p.intN(2)]
 		_, _ = p.third.Submit(context.Background(), loadedUser, workspacetest.WhenBusy(busy, p.message()))
 	case 4:
 		p.look(other)
@@ -342,9 +342,9 @@ func (p *loadedProgram) edit(w *workspace.Workspace) {
 	case 5:
 		err = state.Messages.Set(st, []state.Message{state.ToolCalls(state.ToolCall{ID: name, Name: "f", Input: "{}"})})
 	case 6:
-		err = state.Messages.Replace(st, transcript.KeepLast(p.intN(4))(state.Messages.Or(st, nil)))
+		err = state.Messages.Replace(st, transcript.KeepLast(p.intN(4))(state.Messages.GetOr(st, nil)))
 	case 7, 8, 9:
-		err = st.History().Append(state.InferenceResult{ID: name, History: state.Messages.Or(st, nil), Output: []state.Message{text}})
+		err = st.History().Append(state.InferenceResult{ID: name, History: state.Messages.GetOr(st, nil), Output: []state.Message{text}})
 	case 10:
 		_, _, err = st.History().Pop()
 	case 11:

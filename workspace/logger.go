@@ -199,9 +199,14 @@ func (m *telemetry) logSlow(ctx context.Context, what, user string, took time.Du
 }
 
 // errorAttr returns the class of an error, and its text, in which secrets are
-// masked.
+// masked. The error of a panic has the stack as well.
 func errorAttr(err error, text string) slog.Attr {
-	return slog.Group("err", slog.String("class", ErrorClass(err)), slog.String("text", text))
+	attrs := []any{slog.String("class", ErrorClass(err)), slog.String("text", text)}
+	var panicked *panicError
+	if errors.As(err, &panicked) && panicked.stack != "" {
+		attrs = append(attrs, slog.String("stack", panicked.stack))
+	}
+	return slog.Group("err", attrs...)
 }
 
 // errorText returns the text of an error of the operation, in which the secrets

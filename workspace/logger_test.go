@@ -27,8 +27,11 @@ import (
 func newLog(level slog.Level) (*slog.Logger, func() string) {
 	var b testkit.Buffer
 	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == "took" {
+		switch a.Key {
+		case slog.TimeKey, "took":
 			return slog.Attr{}
+		case "stack":
+			return slog.String("stack", "STACK")
 		}
 		return a
 	}}
@@ -50,9 +53,9 @@ func TestLogger(t *testing.T) {
 		desk := func(ctx context.Context, run *workspace.Run) error {
 			switch id := run.Message().ID; {
 			case id == "fails":
-				return errors.New("the " + token.Or(run.State(), "") + " is wrong")
+				return errors.New("the " + token.GetOr(run.State(), "") + " is wrong")
 			case id == "panics":
-				panic("no " + token.Or(run.State(), ""))
+				panic("no " + token.GetOr(run.State(), ""))
 			case id == "waits", id == "dies" && run.Attempt() == 0:
 				<-ctx.Done()
 				return context.Cause(ctx)
@@ -140,7 +143,7 @@ level=DEBUG msg="run began" user=ann run=ID message=retries attempt=1
 level=DEBUG msg="run began" user=ann run=ID message=waits attempt=0
 level=DEBUG msg="run failed" user=ann run=ID message=fails attempt=0 version=10 err.class=*errors.errorString err.text="the [SECRET] is wrong"
 level=DEBUG msg="run failed" user=ann run=ID message=fails attempt=0 version=4 err.class=*errors.errorString err.text="the [SECRET] is wrong"
-level=DEBUG msg="run failed" user=ann run=ID message=panics attempt=0 version=5 err.class=panic err.text="workspace: run panicked: no [SECRET]"
+level=DEBUG msg="run failed" user=ann run=ID message=panics attempt=0 version=5 err.class=panic err.text="workspace: run panicked: no [SECRET]" err.stack=STACK
 level=DEBUG msg="run finished" user=ann run=ID message="waits 2" attempt=0 version=9
 level=DEBUG msg="run finished" user=ann run=ID message=done attempt=0 version=2
 level=DEBUG msg="run finished" user=ann run=ID message=interrupts attempt=0 version=7
@@ -158,7 +161,7 @@ level=DEBUG msg=commit user=ann run=ID message=retries version=3
 level=DEBUG msg=heartbeat
 level=DEBUG msg=heartbeat err.class=*errors.errorString err.text="store: faulty: test: store: closed"
 level=DEBUG msg=update user=ann version=1
-level=ERROR msg="run panicked" user=ann run=ID message=panics attempt=0 version=5 err.class=panic err.text="workspace: run panicked: no [SECRET]"
+level=ERROR msg="run panicked" user=ann run=ID message=panics attempt=0 version=5 err.class=panic err.text="workspace: run panicked: no [SECRET]" err.stack=STACK
 level=INFO msg="message discarded" user=ann message=fails
 level=INFO msg="message retried" user=ann message=fails
 level=INFO msg="run interrupted" user=ann run=ID message=waits attempt=0 version=5 err.class=interrupted err.text="workspace: run has lost its lease: workspace: run was interrupted"

@@ -146,7 +146,7 @@ func (m *Manager) Reset(ctx context.Context, userID string) (ids []string, err e
 
 // Compact writes the content of a workspace as one snapshot and deletes the
 // data that the snapshot replaces, with all records before it: it keeps nothing
-// of what Options.History says. A Manager compacts by itself when that is due.
+// of what Options.RecordBytes says. A Manager compacts by itself when that is due.
 // Call Compact after a change of keys: it seals everything with the first
 // of Options.Keys, also the values of [Manager.Store], except for the records
 // of a run that is under way.

@@ -109,7 +109,7 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 	opts := ledger.Options{
 		Live:   m.opts.Live,
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
-		DeadLetters: m.opts.DeadLetters, History: m.opts.History, Turns: newLine(1),
+		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: newLine(1),
 		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
 		DropsSecret: func(doc *document.Document, effects []state.Effect) bool {

@@ -30,7 +30,7 @@ func TestHandle(t *testing.T) {
 		st, ok := state.FromContext(ctx)
 		require.True(t, ok)
 		require.Same(t, run.State(), st)
-		require.Equal(t, scratch.Or(st, "unset"), "unset", "an ephemeral field of the run before")
+		require.Equal(t, scratch.GetOr(st, "unset"), "unset", "an ephemeral field of the run before")
 		require.NoError(t, scratch.Set(st, "x"))
 		require.NoError(t, visits.Set(st, 1))
 		require.NoError(t, state.Messages.Set(st, []state.Message{state.AssistantText("answer")}))
@@ -53,7 +53,7 @@ func TestHandle(t *testing.T) {
 	require.NoError(t, err)
 
 	v := view(t, open(t, db, workspace.Options{}), "ann")
-	require.Equal(t, 2, visits.Or(v.State(), 0))
+	require.Equal(t, 2, visits.GetOr(v.State(), 0))
 	require.False(t, v.State().KV().Has("scratch"))
 	require.Equal(t, []string{"text of 1", "answer", "without an id", "answer"}, conversation(t, v))
 	require.Equal(t, workspace.Settings{ChatID: "c", Platform: "p"}, v.Settings())
@@ -68,8 +68,8 @@ func TestHandleInvalid(t *testing.T) {
 	_, err := m.Handle(t.Context(), "ann", text("1"))
 	require.ErrorIs(t, err, workspace.ErrInvalid, "there is no Run")
 	for _, o := range []workspace.Options{
-		{Queue: -1}, {QueueBytes: -1}, {Runs: -1}, {Attempts: -1}, {DeadLetters: -1}, {Busy: 7}, {Takeover: 7},
-		{History: 1<<30 + 1}, {TTL: 1}, {TTL: math.MaxInt64}, {TTL: math.MaxInt64 / 5}, // with which times cannot be computed
+		{Queue: -1}, {QueueBytes: -1}, {Runs: -1}, {Attempts: -1}, {DeadLetters: -1}, {WhenBusy: 7}, {Takeover: 7},
+		{RecordBytes: 1<<30 + 1}, {TTL: 1}, {TTL: math.MaxInt64}, {TTL: math.MaxInt64 / 5}, // with which times cannot be computed
 	} {
 		_, err := workspace.Open(t.Context(), store.NewMemory(), &o)
 		require.ErrorIs(t, err, workspace.ErrInvalid, "%+v", o)
@@ -129,7 +129,7 @@ func TestEnqueue(t *testing.T) {
 		require.Equal(t, []string{"1", "2", "3", "4"}, order)
 		v = view(t, m, "ann")
 		require.Nil(t, v.Run)
-		require.Equal(t, order, notes.Or(v.State(), nil))
+		require.Equal(t, order, notes.GetOr(v.State(), nil))
 		require.NoError(t, m.Close())
 	})
 }
@@ -157,17 +157,17 @@ func TestSubmitAndWait(t *testing.T) {
 		require.ErrorIs(t, m.Wait(hurried), context.DeadlineExceeded)
 		require.NoError(t, m.Wait(t.Context()))
 		require.InDelta(t, 180, time.Since(began).Seconds(), 1)
-		require.Equal(t, []string{"0", "1", "2"}, notes.Or(view(t, m, "ann").State(), nil))
+		require.Equal(t, []string{"0", "1", "2"}, notes.GetOr(view(t, m, "ann").State(), nil))
 		require.NoError(t, m.Close())
 		_, err := m.Submit(t.Context(), "ann", text("4"))
 		require.ErrorIs(t, err, workspace.ErrClosed)
 	})
 }
 
-// A message's own Busy goes before that of Options, and is not stored.
+// A message's own WhenBusy goes before that of Options, and is not stored.
 func TestBusyOfMessageAndOptions(t *testing.T) {
 	for _, test := range []struct {
-		options, message workspace.Busy
+		options, message workspace.WhenBusy
 		want             workspace.Status
 	}{
 		{workspace.BusyDefault, workspace.BusyDefault, workspace.StatusQueued},
@@ -175,7 +175,7 @@ func TestBusyOfMessageAndOptions(t *testing.T) {
 		{workspace.BusyReject, workspace.BusyEnqueue, workspace.StatusQueued},
 		{workspace.BusyEnqueue, workspace.BusyReject, workspace.StatusRejected},
 	} {
-		m, runs := hold(t, store.NewMemory(), workspace.Options{Busy: test.options})
+		m, runs := hold(t, store.NewMemory(), workspace.Options{WhenBusy: test.options})
 		run := runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, text("1")))
 		require.Equal(t, text("1"), run.Message())
 		out, err := m.Submit(t.Context(), "ann", whenBusy(test.message, text("2")))
@@ -188,7 +188,7 @@ func TestBusyOfMessageAndOptions(t *testing.T) {
 }
 
 func TestInterruptAndRollback(t *testing.T) {
-	for _, busy := range []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback} {
+	for _, busy := range []workspace.WhenBusy{workspace.BusyInterrupt, workspace.BusyRollback} {
 		synctest.Test(t, func(t *testing.T) {
 			db := store.NewMemory()
 			m, runs := hold(t, db, workspace.Options{})
@@ -217,15 +217,15 @@ func TestInterruptAndRollback(t *testing.T) {
 			require.ErrorIs(t, err, workspace.ErrInterrupted)
 			require.ErrorIs(t, run.Memory().Set("x", "y"), workspace.ErrInterrupted)
 
-			msgs := state.Messages.Or(next.State(), nil)
+			msgs := state.Messages.GetOr(next.State(), nil)
 			require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
 			_, remembered := next.Memory().Get("k")
 			if busy == workspace.BusyInterrupt {
-				require.Equal(t, []string{"before", "first"}, notes.Or(next.State(), nil))
+				require.Equal(t, []string{"before", "first"}, notes.GetOr(next.State(), nil))
 				require.Len(t, msgs, 5, "two messages, call, result, message")
 				require.True(t, remembered)
 			} else {
-				require.Equal(t, []string{"before"}, notes.Or(next.State(), nil))
+				require.Equal(t, []string{"before"}, notes.GetOr(next.State(), nil))
 				require.Len(t, msgs, 2)
 				require.False(t, remembered)
 			}
@@ -280,7 +280,7 @@ func TestUpdate(t *testing.T) {
 			wg.Go(func() {
 				for range 5 {
 					if err := m.Update(context.Background(), "ann", func(w *workspace.Workspace) error {
-						return visits.Replace(w.State(), visits.Or(w.State(), 0)+1)
+						return visits.Replace(w.State(), visits.GetOr(w.State(), 0)+1)
 					}); err != nil {
 						t.Error(err)
 					}
@@ -289,22 +289,22 @@ func TestUpdate(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	require.Equal(t, 40, visits.Or(view(t, a, "ann").State(), 0))
+	require.Equal(t, 40, visits.GetOr(view(t, a, "ann").State(), 0))
 	refused := errors.New("refused")
 	require.ErrorIs(t, a.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
 		require.NoError(t, visits.Replace(w.State(), 0))
 		return refused
 	}), refused)
-	require.Equal(t, 40, visits.Or(view(t, b, "ann").State(), 0))
+	require.Equal(t, 40, visits.GetOr(view(t, b, "ann").State(), 0))
 	version := view(t, b, "ann").Version
 	require.NoError(t, a.Update(t.Context(), "ann", func(*workspace.Workspace) error { return nil }))
 	require.Equal(t, version, view(t, b, "ann").Version, "nothing was changed")
 }
 
 func TestHistory(t *testing.T) {
-	m := open(t, store.NewMemory(), workspace.Options{Messages: 6, Results: 2, Run: func(_ context.Context, run *workspace.Run) error {
+	m := open(t, store.NewMemory(), workspace.Options{KeepMessages: 6, KeepResults: 2, Run: func(_ context.Context, run *workspace.Run) error {
 		return run.State().As("support").History().Append(state.InferenceResult{
-			Prompt: []state.Message{state.SystemText("Be kind.")}, History: state.Messages.Or(run.State(), nil),
+			Prompt: []state.Message{state.SystemText("Be kind.")}, History: state.Messages.GetOr(run.State(), nil),
 			Output: []state.Message{state.AssistantText("answer to " + run.Message().ID)}, Raw: "{}",
 		})
 	}})
@@ -333,7 +333,7 @@ func TestSecretsThatWereNone(t *testing.T) {
 		require.NotContains(t, fmt.Sprint(r), "old-token")
 	}
 	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
-		require.Equal(t, "old-token", token.Or(w.State(), ""))
+		require.Equal(t, "old-token", token.GetOr(w.State(), ""))
 		return token.Set(w.State(), "new-token")
 	}))
 	for key, value := range entries(t, db) {
@@ -474,7 +474,7 @@ func TestErrorShortensTheUser(t *testing.T) {
 // An error names the method that was called, not one that it uses.
 func TestErrorNamesTheOperation(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{Run: func(context.Context, *workspace.Run) error { return nil }})
-	bad := workspace.Message{Content: state.UserText("x"), Busy: 77}
+	bad := workspace.Message{Content: state.UserText("x"), WhenBusy: 77}
 	_, err := m.Handle(t.Context(), "ann", bad)
 	require.ErrorContains(t, err, "workspace: handle for ")
 	_, err = m.Submit(t.Context(), "ann", bad)
@@ -512,7 +512,7 @@ func TestFailure(t *testing.T) {
 				return err
 			}
 			if run.Message().ID == "panic" {
-				panic(token.Or(run.State(), ""))
+				panic(token.GetOr(run.State(), ""))
 			}
 			return broken
 		}})
@@ -527,8 +527,8 @@ func TestFailure(t *testing.T) {
 		require.NotContains(t, err.Error(), "s3cret")
 		require.Equal(t, workspace.StatusFailed, out.Status)
 		v := view(t, m, "ann")
-		require.Equal(t, []string{"committed", "committed"}, notes.Or(v.State(), nil))
-		msgs := state.Messages.Or(v.State(), nil)
+		require.Equal(t, []string{"committed", "committed"}, notes.GetOr(v.State(), nil))
+		msgs := state.Messages.GetOr(v.State(), nil)
 		require.Empty(t, transcript.Check(msgs, transcript.OpenAI))
 		require.Empty(t, transcript.Pending(msgs))
 		require.Len(t, v.DeadLetters, 2)

@@ -62,7 +62,7 @@ type Message struct {
 	// when the message is handed over). A Trace that is not UTF-8, or is longer
 	// than 1 KiB, is dropped.
 	Trace string
-	// Busy determines what happens to the message if it arrives during a run.
+	// WhenBusy determines what happens to the message if it arrives during a run.
 	// It is not stored.
 	Busy Busy
 
@@ -95,7 +95,7 @@ type Outcome struct {
 	Status Status `json:"status"`
 	RunID  string `json:"run_id,omitempty"` // of the run that handled the message
 	Reply  string `json:"reply,omitempty"`  // set by Run.SetReply, which says how long it is kept
-	Reason string `json:"reason,omitempty"` // why the message was given up or its run was ended
+	Reason string `json:"reason,omitempty"` // why the message was given up or its run was ended: one line
 	// First is the status of the first message with the id, if Status is
 	// StatusDuplicate. RunID, Reply and Reason are then those of the first.
 	First Status `json:"first,omitempty"`
@@ -370,8 +370,8 @@ const (
 	EndingAbandoned   Ending = "abandoned"   // the end of the run could not be stored; it will be taken over
 )
 
-// Busy determines what happens to a message that arrives during a run.
-type Busy int
+// WhenBusy determines what happens to a message that arrives during a run.
+type WhenBusy int
 
 const (
 	// BusyDefault is Options.WhenBusy in a Message, and BusyEnqueue in Options.
@@ -389,7 +389,7 @@ const (
 	BusyRollback
 )
 
-func (b Busy) valid() bool { return b >= BusyDefault && b <= BusyRollback }
+func (b WhenBusy) valid() bool { return b >= BusyDefault && b <= BusyRollback }
 
 // Takeover determines how a run continues whose holder has died.
 type Takeover int

@@ -17,12 +17,12 @@ import (
 // run.
 func verbs(m *workspace.Manager, id string) map[string]func(ctx context.Context, user string) error {
 	return map[string]func(ctx context.Context, user string) error{
-		"Accept":  func(ctx context.Context, u string) error { return m.Accept(ctx, u) },
-		"Await":   func(ctx context.Context, u string) error { _, err := m.Await(ctx, u, id); return err },
-		"Cancel":  func(ctx context.Context, u string) error { return m.Cancel(ctx, u, id, "why") },
-		"Compact": func(ctx context.Context, u string) error { return m.Compact(ctx, u) },
-		"Delete":  func(ctx context.Context, u string) error { return m.Delete(ctx, u) },
-		"Discard": func(ctx context.Context, u string) error { return m.Discard(ctx, u, id) },
+		"AcceptRollback": func(ctx context.Context, u string) error { return m.AcceptRollback(ctx, u) },
+		"Await":          func(ctx context.Context, u string) error { _, err := m.Await(ctx, u, id); return err },
+		"Cancel":         func(ctx context.Context, u string) error { return m.Cancel(ctx, u, id, "why") },
+		"Compact":        func(ctx context.Context, u string) error { return m.Compact(ctx, u) },
+		"Delete":         func(ctx context.Context, u string) error { return m.Delete(ctx, u) },
+		"Discard":        func(ctx context.Context, u string) error { return m.Discard(ctx, u, id) },
 		"Do": func(ctx context.Context, u string) error {
 			return m.Do(ctx, u, func(context.Context, *workspace.Run) error { return nil })
 		},
@@ -99,7 +99,7 @@ func TestMistakesAboutWhatThereIs(t *testing.T) {
 	done := want{}
 	none := want{workspace.ErrNotFound, "the workspace does not exist"}
 	nothing := map[string]want{ // of a workspace that does not exist
-		"Accept":          none,
+		"AcceptRollback":  none,
 		"Await":           {workspace.ErrNotFound, `message "9": it was not accepted, or has ended long ago`},
 		"Cancel":          {workspace.ErrNotFound, `run "9" is not under way`},
 		"Compact":         done,
@@ -162,8 +162,8 @@ func TestMistakesInMessages(t *testing.T) {
 		"no such call":        {workspace.Message{Answers: []state.ToolResultMessage{result}}, workspace.ErrNotSuspended, `"1"`},
 		"the zero answer":     {workspace.Message{Answers: make([]state.ToolResultMessage, 1)}, workspace.ErrInvalid, "an answer is the zero message"},
 		"too many answers":    {workspace.Message{Answers: make([]state.ToolResultMessage, 65)}, workspace.ErrInvalid, "more than 64 answers"},
-		"an unknown Busy":     {workspace.Message{Content: state.UserText("a"), Busy: 99}, workspace.ErrInvalid, "Busy"},
-		"a negative Busy":     {workspace.Message{Content: state.UserText("a"), Busy: -1}, workspace.ErrInvalid, "Busy"},
+		"an unknown WhenBusy": {workspace.Message{Content: state.UserText("a"), WhenBusy: 99}, workspace.ErrInvalid, "WhenBusy"},
+		"a negative WhenBusy": {workspace.Message{Content: state.UserText("a"), WhenBusy: -1}, workspace.ErrInvalid, "WhenBusy"},
 		"too large a message": {workspace.Message{Content: state.UserText(strings.Repeat("x", 17<<20))}, workspace.ErrInvalid, "limit ValueBytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Open returns a Manager of the workspaces in a store. It writes nothing, except
-// that with Options.Holder it makes the runs of an earlier process free. The
+// that with Options.Name it makes the runs of an earlier process free. The
 // Manager does not close the store. The end of ctx has the
 // effect of Close, but nothing waits.
 //
@@ -50,7 +50,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	m.db = boundedStore{db, max(m.opts.StoreTimeout, m.opts.TTL)}
 	m.ctx, m.cancel = context.WithCancelCause(ctx)
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
-	m.holder = newHolder(&m.core, m.opts.Holder)
+	m.holder = newHolder(&m.core, m.opts.Name)
 	if err := m.holder.claim(ctx); err != nil {
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)

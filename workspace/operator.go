@@ -114,7 +114,7 @@ func (m *Manager) Delete(ctx context.Context, userID string) error {
 // such a workspace before it was deleted, and was paused for longer than that,
 // may bring it back: choose hours or days. If the user returns, a Manager that
 // knows the workspace, but has not seen its deletion returns ErrRolledBack until
-// [Manager.Accept].
+// [Manager.AcceptRollback].
 func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (n int, err error) {
 	defer func() { err = wrapError("expire", "", err) }()
 	if err := m.enter(); err != nil {
@@ -151,12 +151,13 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (n int, e
 	return int(removed.Load()), err
 }
 
-// Accept accepts the stored state of a workspace for which this Manager returns
-// ErrRolledBack. It is for an operator who knows why the state is older, for
-// example because a failover has lost writes or a backup was restored. What was
-// lost stays lost: a message may be handled again. Accept writes the workspace,
-// so that Managers that have seen the lost state accept it too.
-func (m *Manager) Accept(ctx context.Context, userID string) error {
+// AcceptRollback accepts the stored state of a workspace for which this Manager
+// returns ErrRolledBack. It is for an operator who knows why the state is
+// older, for example because a failover has lost writes or a backup was
+// restored. What was lost stays lost: a message may be handled again.
+// AcceptRollback writes the workspace, so that Managers that have seen the lost
+// state accept it too.
+func (m *Manager) AcceptRollback(ctx context.Context, userID string) error {
 	return m.operate(ctx, Operation{Kind: opAccept, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		_, err := l.Accept(ctx)
 		return err

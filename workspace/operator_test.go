@@ -192,7 +192,7 @@ func TestDelete(t *testing.T) {
 		require.Equal(t, 1, removed)
 		require.NotContains(t, entries(t, db), annsHead)
 		v := view(t, m, "anna")
-		require.Equal(t, 1, visits.Or(v.State(), 0))
+		require.Equal(t, 1, visits.GetOr(v.State(), 0))
 	})
 }
 
@@ -222,7 +222,7 @@ func TestDeletedUserReturns(t *testing.T) {
 			require.Equal(t, workspace.StatusDone, out.Status)
 		}
 		require.Equal(t, []string{"ann"}, users(t, m))
-		require.Equal(t, 2, visits.Or(view(t, m, "ann").State(), 0))
+		require.Equal(t, 2, visits.GetOr(view(t, m, "ann").State(), 0))
 	}
 }
 
@@ -247,7 +247,7 @@ func TestUserReturnsToAnotherManager(t *testing.T) {
 			}
 			_, err = m.Handle(t.Context(), "ann", text("back"))
 			require.NoError(t, err, "%d messages", messages)
-			require.Equal(t, messages+1, visits.Or(view(t, m, "ann").State(), 0))
+			require.Equal(t, messages+1, visits.GetOr(view(t, m, "ann").State(), 0))
 			require.NoError(t, other.Close())
 			require.NoError(t, m.Close())
 		})
@@ -267,7 +267,7 @@ func TestOperatorInvalid(t *testing.T) {
 		"await without an id":    func() error { _, err := m.Await(ctx, "ann", ""); return err }(),
 		"await a long id":        func() error { _, err := m.Await(ctx, "ann", long); return err }(),
 		"delete without a user":  m.Delete(ctx, ""),
-		"accept an invalid user": m.Accept(ctx, "\xff"),
+		"accept an invalid user": m.AcceptRollback(ctx, "\xff"),
 		"expire, negative":       func() error { _, err := m.Expire(ctx, -1); return err }(),
 	} {
 		require.ErrorIs(t, err, workspace.ErrInvalid, name)
@@ -305,7 +305,7 @@ func TestRetry(t *testing.T) {
 		v := view(t, m, "ann")
 		require.Empty(t, v.DeadLetters)
 		require.Nil(t, v.Run)
-		require.Equal(t, 1, visits.Or(v.State(), 0))
+		require.Equal(t, 1, visits.GetOr(v.State(), 0))
 		require.Equal(t, []string{"1 attempt 0", "1 attempt 0"}, calls.Calls)
 		require.Equal(t, []string{"text of 1"}, conversation(t, v))
 
@@ -331,16 +331,16 @@ func TestAccept(t *testing.T) {
 		for _, m := range []*workspace.Manager{m, other} {
 			require.ErrorIs(t, set(m), workspace.ErrRolledBack)
 		}
-		require.NoError(t, fresh.Accept(t.Context(), "ann"), "an operator's program, which has seen nothing")
+		require.NoError(t, fresh.AcceptRollback(t.Context(), "ann"), "an operator's program, which has seen nothing")
 		for _, m := range []*workspace.Manager{m, other, fresh} {
 			require.NoError(t, set(m))
 		}
-		require.Equal(t, 4, visits.Or(view(t, m, "ann").State(), 0))
-		require.ErrorIs(t, m.Accept(t.Context(), "nobody"), workspace.ErrNotFound)
+		require.Equal(t, 4, visits.GetOr(view(t, m, "ann").State(), 0))
+		require.ErrorIs(t, m.AcceptRollback(t.Context(), "nobody"), workspace.ErrNotFound)
 		require.Equal(t, []string{"ann"}, users(t, m))
 
 		require.NoError(t, m.Delete(t.Context(), "ann"))
-		require.NoError(t, m.Accept(t.Context(), "ann"))
+		require.NoError(t, m.AcceptRollback(t.Context(), "ann"))
 		require.Empty(t, users(t, m), "a deleted workspace stays deleted")
 	})
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Options configures a Manager. All Managers of one workspace, in all
-// processes, should have the same Options, except Holder.
+// processes, should have the same Options, except Name.
 type Options struct {
 	// Schema is the schema of the State (default: any name is accepted).
 	Schema *state.Schema
@@ -39,9 +39,9 @@ type Options struct {
 	// the user, as they do.
 	ThreadMemory bool
 
-	// Busy determines what happens to a message that arrives during a run and
-	// whose own Busy is BusyDefault (default BusyEnqueue).
-	Busy Busy
+	// WhenBusy determines what happens to a message that arrives during a run and
+	// whose own WhenBusy is BusyDefault (default BusyEnqueue).
+	WhenBusy WhenBusy
 
 	// Queue is the maximum number of messages that wait for a workspace (default
 	// 32), and QueueBytes is the maximum length of their JSON (default 16 MiB).
@@ -57,7 +57,7 @@ type Options struct {
 	// TTL is the lifetime of a lease that is not renewed (default 4 s). The
 	// Manager renews all of its leases together, every TTL/3, while it holds
 	// runs. A run is taken over 1.5 × TTL after the last heartbeat of its holder,
-	// or at once if a Manager with the same Holder has begun. A store that is
+	// or at once if a Manager with the same Name has begun. A store that is
 	// away ends no run, however long.
 	TTL time.Duration
 
@@ -82,23 +82,16 @@ type Options struct {
 	// later writes are ErrFenced. The attempt has failed, too, and its slot is
 	// free. Without RunTimeout, a Run whose context nobody ends keeps its user
 	// waiting for as long as it takes.
-	//
-	// River also ends the context of a job, by default after a minute, and a job
-	// that ignores this is counted as stuck and keeps its worker; after an hour
-	// it is begun again next to it. In Temporal an activity has a timeout from
-	// its start, after which the server begins it again; the worker keeps the
-	// goroutine, whose result is dropped. Here, too, two attempts may overlap:
-	// only the writes to the workspace are fenced.
 	RunTimeout time.Duration
 
-	// Holder is the name of this Manager as a holder of runs, for a process that
-	// is begun again after its death, such as that of a container with a stable
-	// host name: 1 to 64 visible ASCII characters (default: a random name). When
-	// the next Manager with the name is opened, runs that the one before has left
-	// need not wait for the end of their leases. No two Managers may have the
-	// name at the same time: the first one would lose its runs, with ErrHolder,
-	// and go on under a random name.
-	Holder string
+	// Name is that of this Manager as a holder of runs, for a process that is begun
+	// again after its death, such as that of a container with a stable host name: 1
+	// to 64 visible ASCII characters (default: a random name). When the next
+	// Manager with the name is opened, runs that the one before has left need not
+	// wait for the end of their leases. No two Managers may have the name at the
+	// same time: the first one would lose its runs, with ErrHolder, and go on under
+	// a random name.
+	Name string
 
 	// Takeover determines what happens to the committed changes of a run that
 	// is taken over (default TakeoverResume).
@@ -124,12 +117,12 @@ type Options struct {
 	// first 200 bytes are kept. A Title that panics changes nothing.
 	Title func(st *state.State) string
 
-	// Messages is the number of messages of the conversation that a finished
-	// run keeps, as transcript.KeepLast does (default 50; with a Window, 10 000). Of
-	// messages with more than 12 MiB, it keeps at most 6 MiB. Results is the
+	// KeepMessages is the number of messages of the conversation that a finished
+	// run keeps, as transcript.KeepLast does (default 50; with a Window, 10 000).
+	// Of messages with more than 12 MiB, it keeps at most 6 MiB. KeepResults is the
 	// number of results of the history that it keeps (default 50). A negative
 	// number keeps all.
-	Messages, Results int
+	KeepMessages, KeepResults int
 
 	// Window decides what of the conversation models are shown: package wire
 	// applies it within runs, unless its Transport has one, and so does a call of
@@ -137,21 +130,21 @@ type Options struct {
 	// that are due are made after a run has ended and its sender has the reply,
 	// and take no turn: a message that comes meanwhile is handled with what was
 	// shown before. A run waits for one only if a request would have more than
-	// Max+Keep tokens.
+	// Target+Keep tokens.
 	Window *transcript.Window
 
-	// History is the number of bytes of records that compaction keeps for
-	// [Manager.Records], ViewAt, Diff and Revert, the newest ones (default 256
-	// KiB, at most 1 GiB). It also keeps the content before them: a workspace
-	// takes History and some of its own size more in the store. What one
-	// compaction moves, 64 KiB of records or more, is kept whole until the next,
-	// and may exceed History. A negative number keeps none. Records since the last
+	// RecordBytes is the number of bytes of records that compaction keeps for
+	// [Manager.Records], ViewAt, Diff and Revert, the newest ones (default 256 KiB,
+	// at most 1 GiB). It also keeps the content before them: a workspace takes
+	// RecordBytes and some of its own size more in the store. What one compaction
+	// moves, 64 KiB of records or more, is kept whole until the next, and may
+	// exceed RecordBytes. A negative number keeps none. Records since the last
 	// compaction are held in any case.
 	//
 	// When a run or update has replaced or deleted a secret, all records before
-	// its end are deleted at once, whatever History says, and so they are by
+	// its end are deleted at once, whatever RecordBytes says, and so they are by
 	// [Manager.Compact], Reset and Delete.
-	History int
+	RecordBytes int
 
 	// Keys seal the stored data (default: not sealed). The first key seals, and
 	// all of them open.
@@ -184,20 +177,20 @@ type Options struct {
 // maxTTL is the longest TTL. Ten times as much must be a time.Duration.
 const maxTTL = 366 * 24 * time.Hour
 
-// maxHistory is the largest History.
-const maxHistory = 1 << 30
+// maxRecordBytes is the largest RecordBytes.
+const maxRecordBytes = 1 << 30
 
 // complete sets the defaults and checks the options.
 func (o *Options) complete() error {
-	if o.Window != nil && o.Messages == 0 {
-		o.Messages = 10_000
+	if o.Window != nil && o.KeepMessages == 0 {
+		o.KeepMessages = 10_000
 	}
 	for _, d := range []struct {
 		n     *int
 		value int
 	}{
 		{&o.Queue, 32}, {&o.QueueBytes, 16 << 20}, {&o.Runs, 256}, {&o.Attempts, 3}, {&o.DeadLetters, 64},
-		{&o.Messages, 50}, {&o.Results, 50}, {&o.History, 256 << 10},
+		{&o.KeepMessages, 50}, {&o.KeepResults, 50}, {&o.RecordBytes, 256 << 10},
 	} {
 		if *d.n == 0 {
 			*d.n = d.value
@@ -209,26 +202,26 @@ func (o *Options) complete() error {
 	if o.StoreTimeout == 0 {
 		o.StoreTimeout = 15 * time.Second
 	}
-	if o.Busy == BusyDefault {
-		o.Busy = BusyEnqueue
+	if o.WhenBusy == BusyDefault {
+		o.WhenBusy = BusyEnqueue
 	}
 	switch {
 	case o.Queue < 0 || o.QueueBytes < 0 || o.Runs < 0 || o.UserRuns < 0 || o.Attempts < 0 || o.DeadLetters < 0:
 		return fmt.Errorf("%w: Queue, QueueBytes, Runs, UserRuns, Attempts and DeadLetters must not be negative", ErrInvalid)
-	case o.History > maxHistory:
-		return fmt.Errorf("%w: History is more than 1 GiB", ErrInvalid)
+	case o.RecordBytes > maxRecordBytes:
+		return fmt.Errorf("%w: RecordBytes is more than 1 GiB", ErrInvalid)
 	case o.TTL < 10*time.Millisecond:
 		return fmt.Errorf("%w: TTL is less than 10 ms", ErrInvalid)
 	case o.StoreTimeout < 0 || o.RunTimeout < 0:
 		return fmt.Errorf("%w: StoreTimeout and RunTimeout must not be negative", ErrInvalid)
 	case o.TTL > maxTTL:
 		return fmt.Errorf("%w: TTL is more than a year", ErrInvalid)
-	case !o.Busy.valid():
-		return fmt.Errorf("%w: Busy is unknown", ErrInvalid)
+	case !o.WhenBusy.valid():
+		return fmt.Errorf("%w: WhenBusy is unknown", ErrInvalid)
 	case o.Takeover < TakeoverResume || o.Takeover > TakeoverRestart:
 		return fmt.Errorf("%w: Takeover is unknown", ErrInvalid)
-	case o.Holder != "":
-		return ledger.CheckHolderName(o.Holder)
+	case o.Name != "":
+		return ledger.CheckHolderName(o.Name)
 	}
 	return nil
 }

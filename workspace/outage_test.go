@@ -168,7 +168,7 @@ func TestOutageDuringATakeover(t *testing.T) {
 		var attempts []int
 		m := open(t, unreliable, workspace.Options{TTL: ttl, StoreTimeout: 10 * ttl, Run: func(_ context.Context, run *workspace.Run) error {
 			attempts = append(attempts, run.Attempt())
-			require.Equal(t, []string{"committed"}, notes.Or(run.State(), nil))
+			require.Equal(t, []string{"committed"}, notes.GetOr(run.State(), nil))
 			return nil
 		}})
 		time.AfterFunc(ttl, func() { away.Store(true) })

@@ -22,7 +22,7 @@ func TestSecretOfARolledBackRunIsPurged(t *testing.T) {
 		for _, known := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				db := store.NewMemory()
-				m, runs := hold(t, db, workspace.Options{History: 1 << 20})
+				m, runs := hold(t, db, workspace.Options{RecordBytes: 1 << 20})
 				writeLong(t, m)
 				run := runs.Begin(t, "ann", text("1"))
 				require.NoError(t, set(&run.Workspace))
@@ -31,7 +31,7 @@ func TestSecretOfARolledBackRunIsPurged(t *testing.T) {
 
 				other, others := m, runs
 				if !known { // the schema may have been published later
-					other, others = hold(t, db, workspace.Options{History: 1 << 20, Schema: state.MustSchema()})
+					other, others = hold(t, db, workspace.Options{RecordBytes: 1 << 20, Schema: state.MustSchema()})
 				}
 				next := others.Begin(t, "ann", whenBusy(workspace.BusyRollback, text("2")))
 				for _, letter := range []string{"y", "z"} { // more than the snapshot, so that they are compacted

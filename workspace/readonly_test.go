@@ -37,7 +37,7 @@ func TestManagerOnAReadOnlyStore(t *testing.T) {
 					return nil
 				}
 				reader := open(t, store.ReadOnly(db), workspace.Options{
-					Schema: schema, Keys: keys, TTL: time.Second, Holder: "desk", Run: wasCalled,
+					Schema: schema, Keys: keys, TTL: time.Second, Name: "desk", Run: wasCalled,
 				})
 				var users []string
 				for user, err := range reader.List(t.Context()) {
@@ -54,7 +54,7 @@ func TestManagerOnAReadOnlyStore(t *testing.T) {
 				require.Equal(t, run.ID(), v.Run.ID)
 				require.Len(t, v.Queue, 1)
 				require.Len(t, v.DeadLetters, 1)
-				require.Equal(t, "4711-0815", pin.Or(v.State(), ""))
+				require.Equal(t, "4711-0815", pin.GetOr(v.State(), ""))
 				_, err = reader.ViewAt(t.Context(), "ann", 1)
 				require.NoError(t, err)
 				records := 0

@@ -389,7 +389,7 @@ func (m *Manager) expireCalls(ctx context.Context, user string) error {
 		return err
 	}
 	now, id := ledger.CurrentTime(), sha256.New()
-	msg := Message{Busy: BusyEnqueue}
+	msg := Message{WhenBusy: BusyEnqueue}
 	for _, s := range v.Suspended() {
 		if !s.Until.IsZero() && !s.Until.After(now) {
 			msg.expired = append(msg.expired, s.Key)

@@ -36,7 +36,7 @@ func TestReleasedRun(t *testing.T) {
 					require.EqualValues(t, 1, functions.Add(1))
 					defer functions.Add(-1)
 					w.Called(run)
-					if len(notes.Or(run.State(), nil)) > 0 { // it continues
+					if len(notes.GetOr(run.State(), nil)) > 0 { // it continues
 						return nil
 					}
 					if err := notes.Set(run.State(), []string{"committed"}); err != nil {

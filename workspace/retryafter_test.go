@@ -28,7 +28,7 @@ func TestRetryAfter(t *testing.T) {
 			TTL: ttl,
 			Run: func(ctx context.Context, run *workspace.Run) error {
 				ids = append(ids, fmt.Sprint(run.ID(), run.Attempt()))
-				seen = append(seen, notes.Or(run.State(), nil))
+				seen = append(seen, notes.GetOr(run.State(), nil))
 				if err := notes.Set(run.State(), []string{fmt.Sprint("committed ", run.Attempt())}); err != nil {
 					return err
 				}
@@ -65,7 +65,7 @@ func TestRetryAfter(t *testing.T) {
 		require.Equal(t, workspace.StatusStarted, out.Status)
 		out, err = other.Submit(t.Context(), "ann", whenBusy(workspace.BusyReject, text("2")))
 		require.NoError(t, err)
-		require.Equal(t, workspace.StatusRejected, out.Status, "Busy applies meanwhile")
+		require.Equal(t, workspace.StatusRejected, out.Status, "WhenBusy applies meanwhile")
 		require.NoError(t, settle(t.Context(), other))
 		require.Equal(t, "at last", (<-done).Reply)
 		requireAbout(t, ttl, 10*ttl, time.Since(began))
@@ -73,8 +73,8 @@ func TestRetryAfter(t *testing.T) {
 		require.Equal(t, []string{id + "0", id + "1", id + "2"}, ids)
 		require.Equal(t, [][]string{nil, {"committed 0"}, {"committed 0", "committed 1"}}, seen)
 		v := view(t, m, "ann")
-		require.Equal(t, []string{"committed 0", "committed 1", "committed 2"}, notes.Or(v.State(), nil))
-		require.Len(t, state.Messages.Or(v.State(), nil), 1)
+		require.Equal(t, []string{"committed 0", "committed 1", "committed 2"}, notes.GetOr(v.State(), nil))
+		require.Len(t, state.Messages.GetOr(v.State(), nil), 1)
 		require.Equal(t, []int{3, 1}, []int{starts, completes})
 	})
 }

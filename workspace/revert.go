@@ -9,9 +9,9 @@ import (
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// Reversion is what [Manager.Revert] does.
-type Reversion struct {
-	To uint64 // the version whose values the workspace gets
+// RevertTo is what [Manager.Revert] does.
+type RevertTo struct {
+	Version uint64 // the version whose values the workspace gets
 	// Seen is the version of the content that the caller has seen, for example
 	// in a form. If it is not 0 and the content has another version, Revert
 	// returns store.ErrConflict.
@@ -30,14 +30,14 @@ type Reversion struct {
 // Revert returns state.ErrCompacted if the version is no longer held, ErrSchema
 // if one of the values does not fit the schema any more, and during a run
 // ErrBusy. If there is nothing to change, it stores nothing.
-func (m *Manager) Revert(ctx context.Context, userID string, r Reversion) error {
+func (m *Manager) Revert(ctx context.Context, userID string, r RevertTo) error {
 	return m.changeContent(ctx, userID, "revert", func(ctx context.Context, l *ledger.Ledger, op *operation) error {
 		return m.tryRevert(ctx, l, r, op)
 	})
 }
 
 // tryRevert is Revert once.
-func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, op *operation) error {
+func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r RevertTo, op *operation) error {
 	var seen *uint64
 	if r.Seen != 0 {
 		seen = &r.Seen
@@ -51,7 +51,7 @@ func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r Reversion, 
 		if err != nil {
 			return err
 		}
-		past, err := m.contentAt(ctx, l, h, r.To)
+		past, err := m.contentAt(ctx, l, h, r.Version)
 		if err == nil {
 			effects, err = now.revertTo(past)
 		}

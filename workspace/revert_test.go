@@ -49,7 +49,7 @@ func TestUpdateAt(t *testing.T) {
 	v, err := m.View(t.Context(), "ann")
 	require.NoError(t, err)
 	require.EqualValues(t, 2, v.Version)
-	require.Equal(t, 2, visits.Or(v.State(), 0))
+	require.Equal(t, 2, visits.GetOr(v.State(), 0))
 
 	runs.Begin(t, "ann", text("1"))
 	require.ErrorIs(t, m.UpdateAt(t.Context(), "ann", 2, add), workspace.ErrBusy)
@@ -76,27 +76,27 @@ func TestRevert(t *testing.T) {
 		_, err := w.Memory().Delete("name")
 		return errors.Join(err, visits.Set(w.State(), 7), token.Set(w.State(), "4242"), w.Memory().SetSecret("pin", "1234"))
 	})
-	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2}))
 
 	v, err := m.View(t.Context(), "ann")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, v.Version)
-	require.Equal(t, []string{"one"}, notes.Or(v.State(), nil))
-	require.Zero(t, visits.Or(v.State(), 0))
+	require.Equal(t, []string{"one"}, notes.GetOr(v.State(), nil))
+	require.Zero(t, visits.GetOr(v.State(), 0))
 	require.Equal(t, "one", v.Settings().ChatID)
 	name, _ := v.Memory().Get("name")
 	require.Equal(t, "one", name.Value)
 	pin, _ := v.Memory().Get("pin")
 	require.Equal(t, "1234", pin.Value)
-	require.Equal(t, "4242", token.Or(v.State(), ""))
-	require.Len(t, state.Messages.Or(v.State(), nil), 2)
+	require.Equal(t, "4242", token.GetOr(v.State(), ""))
+	require.Len(t, state.Messages.GetOr(v.State(), nil), 2)
 	for r, err := range m.RecordsBetween(t.Context(), "ann", 4, 5) {
 		require.NoError(t, err)
 		require.Equal(t, workspace.Kind("revert"), r.Kind)
 	}
 
 	// The same again changes nothing, and so no version.
-	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2}))
 	s, err := m.Summary(t.Context(), "ann")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, s.Version)
@@ -112,14 +112,14 @@ func TestRevertIsRefused(t *testing.T) {
 	for range 2 {
 		update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
 	}
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 4}), workspace.ErrInvalid)
-	require.ErrorIs(t, m.Revert(t.Context(), "", workspace.Reversion{To: 1}), workspace.ErrInvalid)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 4}), workspace.ErrInvalid)
+	require.ErrorIs(t, m.Revert(t.Context(), "", workspace.RevertTo{Version: 1}), workspace.ErrInvalid)
 
 	run := runs.Begin(t, "ann", text("1"))
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 1}), workspace.ErrBusy)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 1}), workspace.ErrBusy)
 	run.Finish(t)
 	require.NoError(t, m.Compact(t.Context(), "ann"))
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 1}), state.ErrCompacted)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 1}), state.ErrCompacted)
 }
 
 // Revert changes only what its caller has seen, and says in the records why.
@@ -131,14 +131,14 @@ func TestRevertOfASeenVersion(t *testing.T) {
 			return errors.Join(notes.Set(w.State(), []string{word}), w.Memory().Set("name", word))
 		})
 	}
-	err := m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 3, Cause: "form:eve"})
+	err := m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2, Seen: 3, Cause: "form:eve"})
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.EqualError(t, err, `workspace: revert for "ann": version 4, not 3: store: conflict`)
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 5}), store.ErrConflict)
-	require.Equal(t, []string{"one", "two", "three"}, notes.Or(view(t, m, "ann").State(), nil))
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2, Seen: 5}), store.ErrConflict)
+	require.Equal(t, []string{"one", "two", "three"}, notes.GetOr(view(t, m, "ann").State(), nil))
 
-	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 4, Cause: "form:eve"}))
-	require.Equal(t, []string{"one"}, notes.Or(view(t, m, "ann").State(), nil))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2, Seen: 4, Cause: "form:eve"}))
+	require.Equal(t, []string{"one"}, notes.GetOr(view(t, m, "ann").State(), nil))
 	effects := 0
 	for r, err := range m.RecordsBetween(t.Context(), "ann", 4, 5) {
 		require.NoError(t, err)
@@ -172,11 +172,11 @@ func TestRevertOfASeenVersionIsNotTriedAgain(t *testing.T) {
 	race = func() {
 		update(t, other, func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{"unseen"}) })
 	}
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2, Seen: 3}), store.ErrConflict)
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2, Seen: 3}), store.ErrConflict)
 	require.Nil(t, race)
-	require.Equal(t, []string{"one", "two", "unseen"}, notes.Or(view(t, m, "ann").State(), nil))
-	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
-	require.Equal(t, []string{"one"}, notes.Or(view(t, m, "ann").State(), nil))
+	require.Equal(t, []string{"one", "two", "unseen"}, notes.GetOr(view(t, m, "ann").State(), nil))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2}))
+	require.Equal(t, []string{"one"}, notes.GetOr(view(t, m, "ann").State(), nil))
 }
 
 // A value that does not fit the schema any more is not restored.
@@ -190,11 +190,11 @@ func TestRevertToWhatNoLongerFits(t *testing.T) {
 	}
 	number := &state.Field[int]{Name: "size"}
 	m = open(t, db, workspace.Options{Schema: state.MustSchema(number)})
-	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}), workspace.ErrSchema)
-	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 3}))
+	require.ErrorIs(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2}), workspace.ErrSchema)
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 3}))
 	v, err := m.View(t.Context(), "ann")
 	require.NoError(t, err)
-	require.Equal(t, 1, number.Or(v.State(), 0))
+	require.Equal(t, 1, number.GetOr(v.State(), 0))
 }
 
 // Revert makes neither an open call nor an answered one another: nobody is asked
@@ -206,9 +206,9 @@ func TestRevertKeepsSuspendedCalls(t *testing.T) {
 	revert := func(wantDialog, wantSuspended string) {
 		t.Helper()
 		update(t, m, func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
-		require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 2}))
+		require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 2}))
 		v := view(t, m, "ann")
-		require.Equal(t, 1, visits.Or(v.State(), 0))
+		require.Equal(t, 1, visits.GetOr(v.State(), 0))
 		require.Equal(t, wantDialog, dialog(&v.Workspace))
 		require.Equal(t, wantSuspended, ids(v.Suspended()))
 		require.Equal(t, 1, v.State().History().Len())

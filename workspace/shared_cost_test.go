@@ -86,7 +86,7 @@ func costOf(t *testing.T, schema *state.Schema, threads, writers, messages int) 
 			cost.first, cost.slowest = min(cost.first, d), max(cost.slowest, d)
 		}
 		if writers > 0 {
-			require.Equal(t, min(threads, writers)*(messages+1), sharedCount.Or(sharedOf(t, m).State(), 0))
+			require.Equal(t, min(threads, writers)*(messages+1), sharedCount.GetOr(sharedOf(t, m).State(), 0))
 		}
 	})
 	return cost

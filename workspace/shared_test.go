@@ -52,7 +52,7 @@ func TestSharedFields(t *testing.T) {
 	var seen []int
 	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Run: func(ctx context.Context, run *workspace.Run) error {
 		s := run.State()
-		seen = append(seen, sharedCount.Or(s, -1))
+		seen = append(seen, sharedCount.GetOr(s, -1))
 		require.NoError(t, sharedCount.Set(s, 2))
 		require.NoError(t, sharedTags.Set(s, []string{"a", run.Message().ID}))
 		require.NoError(t, sharedTotal.Update(s, increment))
@@ -75,15 +75,15 @@ func TestSharedFields(t *testing.T) {
 	require.Equal(t, []int{-1, 2, 4, 6, -1}, seen)
 	for _, id := range []string{workspace.Shared("ann"), "ann", workspace.Thread("ann", "1"), workspace.Thread("ann", "new")} {
 		v := view(t, m, id)
-		require.Equal(t, 6, sharedCount.Or(v.State(), -1), id)
-		require.Equal(t, []string{"a", "0", "1", "2"}, sharedTags.Or(v.State(), nil), id)
-		require.Equal(t, 3, sharedTotal.Or(v.State(), -1), id)
+		require.Equal(t, 6, sharedCount.GetOr(v.State(), -1), id)
+		require.Equal(t, []string{"a", "0", "1", "2"}, sharedTags.GetOr(v.State(), nil), id)
+		require.Equal(t, 3, sharedTotal.GetOr(v.State(), -1), id)
 		e, _ := v.Memory().Get("from")
 		require.Equal(t, "ann", e.Value)
 		require.Empty(t, v.Unknown)
 	}
-	require.Equal(t, "ann/1", ownNote.Or(view(t, m, workspace.Thread("ann", "1")).State(), ""))
-	require.Empty(t, state.Messages.Or(sharedOf(t, m).State(), nil))
+	require.Equal(t, "ann/1", ownNote.GetOr(view(t, m, workspace.Thread("ann", "1")).State(), ""))
+	require.Empty(t, state.Messages.GetOr(sharedOf(t, m).State(), nil))
 	for id := range map[string]bool{workspace.Shared("ann"): true, "ann": true} {
 		_, err = m.Verify(ctx, id)
 		require.NoError(t, err)
@@ -108,8 +108,8 @@ func TestSharedFieldsAreMerged(t *testing.T) {
 		require.NoError(t, sharedTags.Set(s, []string{run.UserID()}))
 		require.NoError(t, sharedTotal.Update(s, func(n int) (int, error) { calls++; return n + 1, nil }))
 		require.NoError(t, sharedCount.SetWith(s, 2, state.NewHandler("double", func(n int, _ bool, by int) (int, error) { return n * by, nil })))
-		require.Equal(t, 10, sharedCount.Or(s, 0), "a run sees what it has written")
-		require.Zero(t, sharedCount.Or(sharedOf(t, m).State(), 0))
+		require.Equal(t, 10, sharedCount.GetOr(s, 0), "a run sees what it has written")
+		require.Zero(t, sharedCount.GetOr(sharedOf(t, m).State(), 0))
 	}
 	fork := two.State().Fork()
 	require.NoError(t, sharedTags.Set(fork, []string{"fork"}))
@@ -117,13 +117,13 @@ func TestSharedFieldsAreMerged(t *testing.T) {
 	one.Finish(t)
 	require.Equal(t, 2, calls)
 	require.NoError(t, two.Commit(t.Context()))
-	require.Equal(t, []string{"ann/1"}, sharedTags.Or(sharedOf(t, m).State(), nil), "a commit applies nothing")
+	require.Equal(t, []string{"ann/1"}, sharedTags.GetOr(sharedOf(t, m).State(), nil), "a commit applies nothing")
 	two.Finish(t)
 	require.Equal(t, 3, calls, "the function runs again on the newest value")
 	s := sharedOf(t, m).State()
-	require.Equal(t, 30, sharedCount.Or(s, 0))
-	require.Equal(t, []string{"ann/1", "ann/2", "fork"}, sharedTags.Or(s, nil))
-	require.Equal(t, 2, sharedTotal.Or(s, 0))
+	require.Equal(t, 30, sharedCount.GetOr(s, 0))
+	require.Equal(t, []string{"ann/1", "ann/2", "fork"}, sharedTags.GetOr(s, nil))
+	require.Equal(t, 2, sharedTotal.GetOr(s, 0))
 }
 
 // Of blind overwrites the later one stands, and deletions are such.
@@ -139,8 +139,8 @@ func TestSharedFieldsAreOverwritten(t *testing.T) {
 	one.Finish(t)
 	three.Finish(t)
 	s := sharedOf(t, m).State()
-	require.Equal(t, []string{"one", "three"}, sharedTags.Or(s, nil))
-	require.Equal(t, 4, sharedCount.Or(s, 0))
+	require.Equal(t, []string{"one", "three"}, sharedTags.GetOr(s, nil))
+	require.Equal(t, 4, sharedCount.GetOr(s, 0))
 	run := runs.Begin(t, "ann/1", hello("4"))
 	_, err := sharedTotal.Delete(run.State())
 	require.NoError(t, err)
@@ -156,8 +156,8 @@ func TestRunIsBegunAnew(t *testing.T) {
 	var m *workspace.Manager
 	m = open(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Attempts: 1, Run: func(ctx context.Context, run *workspace.Run) error {
 		require.NoError(t, run.State().Update(func(tx *state.State) error {
-			runs = append(runs, sharedTotal.Or(tx, 0))
-			return sharedCount.Set(tx, sharedTotal.Or(tx, 0))
+			runs = append(runs, sharedTotal.GetOr(tx, 0))
+			return sharedCount.Set(tx, sharedTotal.GetOr(tx, 0))
 		}))
 		require.NoError(t, ownNote.Set(run.State(), fmt.Sprint(len(runs))))
 		require.NoError(t, run.Commit(ctx))
@@ -175,17 +175,17 @@ func TestRunIsBegunAnew(t *testing.T) {
 	require.Equal(t, workspace.StatusDone, out.Status)
 	require.Equal(t, "0", out.Reply, "no attempt is counted")
 	require.Equal(t, []int{0, 1, 2}, runs)
-	require.Equal(t, 2, sharedCount.Or(sharedOf(t, m).State(), 0))
+	require.Equal(t, 2, sharedCount.GetOr(sharedOf(t, m).State(), 0))
 	v := view(t, m, "ann/1")
-	require.Equal(t, "3", ownNote.Or(v.State(), ""))
-	require.Len(t, state.Messages.Or(v.State(), nil), 1)
+	require.Equal(t, "3", ownNote.GetOr(v.State(), ""))
+	require.Len(t, state.Messages.GetOr(v.State(), nil), 1)
 }
 
 // A run of Do is not begun anew: its end is an error, and nothing of it is applied.
 func TestRunThatCannotBeBegunAnew(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields})
 	read := func(s *state.State) error {
-		return s.Update(func(tx *state.State) error { return sharedCount.Set(tx, 1+sharedTotal.Or(tx, 0)) })
+		return s.Update(func(tx *state.State) error { return sharedCount.Set(tx, 1+sharedTotal.GetOr(tx, 0)) })
 	}
 	change := func() {
 		require.NoError(t, m.Update(t.Context(), workspace.Shared("ann"), func(w *workspace.Workspace) error {
@@ -208,7 +208,7 @@ func TestRunThatCannotBeBegunAnew(t *testing.T) {
 		return read(w.State())
 	}))
 	require.Equal(t, 2, calls)
-	require.Equal(t, 3, sharedCount.Or(sharedOf(t, m).State(), 0))
+	require.Equal(t, 3, sharedCount.GetOr(sharedOf(t, m).State(), 0))
 }
 
 // Runs that do not finish apply nothing, and those that are taken over apply what
@@ -223,7 +223,7 @@ func TestEndsOfRunsWithSharedWrites(t *testing.T) {
 		"failure": {0, func(t *testing.T, _ *heldRuns, run *heldRun) { run.Fail(t, errors.New("broken")) }, 0},
 		"interrupt": {0, func(t *testing.T, runs *heldRuns, _ *heldRun) {
 			next := runs.Begin(t, "ann/1", whenBusy(workspace.BusyInterrupt, text("b")))
-			require.Zero(t, sharedCount.Or(next.State(), 0))
+			require.Zero(t, sharedCount.GetOr(next.State(), 0))
 			next.Finish(t)
 		}, 0},
 		"rollback": {0, func(t *testing.T, runs *heldRuns, _ *heldRun) {
@@ -254,14 +254,14 @@ func TestEndsOfRunsWithSharedWrites(t *testing.T) {
 			require.NoError(t, sharedCount.Set(run.State(), 2))
 			require.NoError(t, run.Commit(t.Context()))
 			require.False(t, sharedCount.Has(sharedOf(t, m).State()))
-			require.Equal(t, 3, sharedCount.Or(view(t, m, "ann/1").State(), 0))
+			require.Equal(t, 3, sharedCount.GetOr(view(t, m, "ann/1").State(), 0))
 			if row.end != nil {
 				row.end(t, runs, run)
 			} else {
 				require.NoError(t, sharedCount.Set(run.State(), 50)) // not committed
 				require.NoError(t, m.Close())
 				other := open(t, db, workspace.Options{Schema: sharedFields, Takeover: row.takeover, Run: func(_ context.Context, run *workspace.Run) error {
-					require.Equal(t, row.want-10, sharedCount.Or(run.State(), 0))
+					require.Equal(t, row.want-10, sharedCount.GetOr(run.State(), 0))
 					return sharedCount.Set(run.State(), 10)
 				}})
 				_, err := other.Await(t.Context(), "ann/1", "1")
@@ -270,12 +270,12 @@ func TestEndsOfRunsWithSharedWrites(t *testing.T) {
 				m, runs = hold(t, db, workspace.Options{Schema: sharedFields})
 			}
 			v := sharedOf(t, m)
-			require.Equal(t, row.want, sharedCount.Or(v.State(), 0))
+			require.Equal(t, row.want, sharedCount.GetOr(v.State(), 0))
 			applied := row.want == 3 || row.want == 13
 			require.Equal(t, map[bool][]string{true: {"b"}, false: {"a"}}[applied], v.Memory().List())
-			require.Equal(t, row.want, sharedCount.Or(view(t, m, "ann/1").State(), 0), "nothing is left in the thread")
+			require.Equal(t, row.want, sharedCount.GetOr(view(t, m, "ann/1").State(), 0), "nothing is left in the thread")
 			runs.Begin(t, "ann/1", hello("later")).Finish(t)
-			require.Equal(t, row.want, sharedCount.Or(sharedOf(t, m).State(), 0))
+			require.Equal(t, row.want, sharedCount.GetOr(sharedOf(t, m).State(), 0))
 		})
 	}
 }
@@ -342,7 +342,7 @@ func TestTakeoverOfAnUpdateThatIsStale(t *testing.T) {
 		require.NoError(t, m.Close())
 		var seen []string
 		m = open(t, db, workspace.Options{Schema: sharedFields, Run: func(_ context.Context, run *workspace.Run) error {
-			seen = append(seen, fmt.Sprint(ownNote.Or(run.State(), ""), sharedTotal.Or(run.State(), 0), len(state.Messages.Or(run.State(), nil))))
+			seen = append(seen, fmt.Sprint(ownNote.GetOr(run.State(), ""), sharedTotal.GetOr(run.State(), 0), len(state.Messages.GetOr(run.State(), nil))))
 			if ownNote.Has(run.State()) {
 				return nil
 			}
@@ -352,10 +352,10 @@ func TestTakeoverOfAnUpdateThatIsStale(t *testing.T) {
 		require.NoError(t, err)
 		if changed {
 			require.Equal(t, []string{"10 1"}, seen)
-			require.Equal(t, 11, sharedTotal.Or(sharedOf(t, m).State(), 0))
+			require.Equal(t, 11, sharedTotal.GetOr(sharedOf(t, m).State(), 0))
 		} else {
 			require.Equal(t, []string{"first1 1"}, seen)
-			require.Equal(t, 1, sharedTotal.Or(sharedOf(t, m).State(), 0))
+			require.Equal(t, 1, sharedTotal.GetOr(sharedOf(t, m).State(), 0))
 		}
 	}
 }
@@ -486,8 +486,8 @@ func TestFieldBecomesShared(t *testing.T) {
 	require.False(t, sharedCount.Has(run.State()))
 	require.NoError(t, sharedCount.Set(run.State(), 1))
 	run.Finish(t)
-	require.Equal(t, 1, sharedCount.Or(view(t, m, "ann").State(), 0))
-	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: 1}))
+	require.Equal(t, 1, sharedCount.GetOr(view(t, m, "ann").State(), 0))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: 1}))
 	// A schema that the user part does not fit is found.
 	bad := 0
 	for id, err := range m.Check(t.Context(), state.MustSchema(&state.Field[bool]{Name: "count", Shared: true}, ownNote)) {
@@ -508,19 +508,19 @@ func TestRevertOfSharedFields(t *testing.T) {
 		require.NoError(t, ownNote.Set(run.State(), fmt.Sprint(i)))
 		run.Finish(t)
 	}
-	require.NoError(t, m.Revert(t.Context(), "ann/1", workspace.Reversion{To: 1}))
+	require.NoError(t, m.Revert(t.Context(), "ann/1", workspace.RevertTo{Version: 1}))
 	v := view(t, m, "ann/1")
-	require.Equal(t, "0", ownNote.Or(v.State(), ""))
-	require.Equal(t, 3, sharedCount.Or(v.State(), 0))
+	require.Equal(t, "0", ownNote.GetOr(v.State(), ""))
+	require.Equal(t, 3, sharedCount.GetOr(v.State(), 0))
 	v, err := m.ViewAt(t.Context(), "ann/1", 1)
 	require.NoError(t, err)
-	require.Equal(t, 3, sharedCount.Or(v.State(), 0))
+	require.Equal(t, 3, sharedCount.GetOr(v.State(), 0))
 	runs.Begin(t, "ann/2", hello("under way"))
-	require.NoError(t, m.Revert(t.Context(), workspace.Shared("ann"), workspace.Reversion{To: 1}), "whatever runs there are")
-	require.Equal(t, 1, sharedCount.Or(sharedOf(t, m).State(), 0))
+	require.NoError(t, m.Revert(t.Context(), workspace.Shared("ann"), workspace.RevertTo{Version: 1}), "whatever runs there are")
+	require.Equal(t, 1, sharedCount.GetOr(sharedOf(t, m).State(), 0))
 	v, err = m.ViewAt(t.Context(), workspace.Shared("ann"), 2)
 	require.NoError(t, err)
-	require.Equal(t, 2, sharedCount.Or(v.State(), 0))
+	require.Equal(t, 2, sharedCount.GetOr(v.State(), 0))
 }
 
 // Shared secrets are masked wherever a thread shows something, also before they
@@ -556,7 +556,7 @@ func TestSharedSecrets(t *testing.T) {
 	require.Contains(t, stored(t, db), first, "as long as the run is under way")
 	one.Finish(t)
 	two := runs.Begin(t, "ann/2", hello("2"))
-	require.Equal(t, first, sharedKey.Or(two.State(), ""))
+	require.Equal(t, first, sharedKey.GetOr(two.State(), ""))
 	require.NoError(t, ownNote.Set(two.State(), "it is "+first))
 	require.NotContains(t, two.Redact("it is "+first), first)
 	two.Finish(t)
@@ -600,12 +600,12 @@ func TestForkSharesWhatIsApplied(t *testing.T) {
 	require.NoError(t, run.Memory().Set("a", "b"))
 	require.NoError(t, run.Commit(t.Context()))
 	require.NoError(t, m.Fork(t.Context(), "ann/1", "ann/2", workspace.ForkPoint{}))
-	require.Equal(t, 4, sharedCount.Or(view(t, m, "ann/2").State(), 0))
+	require.Equal(t, 4, sharedCount.GetOr(view(t, m, "ann/2").State(), 0))
 	require.Empty(t, view(t, m, "ann/2").Memory().List())
 	runs.Begin(t, "ann/2", hello("2")).Finish(t)
-	require.Equal(t, 4, sharedCount.Or(sharedOf(t, m).State(), 0))
+	require.Equal(t, 4, sharedCount.GetOr(sharedOf(t, m).State(), 0))
 	run.Finish(t)
-	require.Equal(t, 5, sharedCount.Or(view(t, m, "ann/2").State(), 0))
+	require.Equal(t, 5, sharedCount.GetOr(view(t, m, "ann/2").State(), 0))
 }
 
 // No thread of a user who was deleted applies anything.
@@ -633,7 +633,7 @@ func TestSuspendedRunApplies(t *testing.T) {
 	require.NoError(t, run.Commit(t.Context()))
 	require.False(t, sharedCount.Has(sharedOf(t, m).State()))
 	run.Finish(t)
-	require.Equal(t, 1, sharedCount.Or(sharedOf(t, m).State(), 0))
+	require.Equal(t, 1, sharedCount.GetOr(sharedOf(t, m).State(), 0))
 	_, err := m.Verify(t.Context(), workspace.Shared("ann"))
 	require.NoError(t, err)
 }

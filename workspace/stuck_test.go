@@ -59,7 +59,7 @@ func TestCallOfTheStoreThatHangs(t *testing.T) {
 				require.Less(t, time.Since(began), ttl*3/2)
 				reached = left.Load() <= 0
 				require.NoError(t, m.Close())
-				require.Equal(t, 3, visits.Or(view(t, open(t, db, workspace.Options{}), "ann").State(), 0))
+				require.Equal(t, 3, visits.GetOr(view(t, open(t, db, workspace.Options{}), "ann").State(), 0))
 			})
 		})
 		if !reached || t.Failed() {

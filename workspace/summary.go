@@ -25,7 +25,7 @@ type Summary struct {
 	Queued      int // messages that wait
 	DeadLetters int
 	Suspended   int // calls that wait for a result from outside: see [Run.Suspend]
-	Bytes       int // of the stored content, its changes and what Options.History keeps
+	Bytes       int // of the stored content, its changes and what Options.RecordBytes keeps
 	// KeyID is the id of the key with which the head is sealed, or "".
 	KeyID string
 	// Deleting says that [Manager.DeleteUser] is under way for the user of this

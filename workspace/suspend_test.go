@@ -71,7 +71,7 @@ func TestRunThatSuspendsMayEndInEveryWay(t *testing.T) {
 func TestSuspendedCallThatIsEdited(t *testing.T) {
 	m, runs := suspended(t, store.NewMemory(), workspace.Options{})
 	run := runs.Begin(t, "ann", text("b"))
-	msgs := state.Messages.Or(run.State(), nil)
+	msgs := state.Messages.GetOr(run.State(), nil)
 	require.NoError(t, state.Messages.Replace(run.State(), nil))
 	require.Empty(t, run.Suspended())
 	require.NoError(t, state.Messages.Replace(run.State(), msgs))
@@ -118,7 +118,7 @@ func TestSummaryCountsSuspendedCalls(t *testing.T) {
 	requireSuspended(t, m, "ann", 0)
 
 	v := view(t, m, "ann")
-	require.NoError(t, m.Revert(t.Context(), "ann", workspace.Reversion{To: asked, Seen: v.Version}))
+	require.NoError(t, m.Revert(t.Context(), "ann", workspace.RevertTo{Version: asked, Seen: v.Version}))
 	requireSuspended(t, m, "ann", len(view(t, m, "ann").Suspended()))
 	require.NoError(t, m.ImportWorkspace(t.Context(), "bob", data))
 	requireSuspended(t, m, "bob", 2)
@@ -176,7 +176,7 @@ func TestCallsWithoutIDs(t *testing.T) {
 	run = runs.Begin(t, "ann", answers("d", ""))
 	require.Empty(t, run.Suspended())
 	require.Equal(t, "a c c r r b c r", dialog(&run.Workspace))
-	require.Empty(t, transcript.Pending(state.Messages.Or(run.State(), nil)))
+	require.Empty(t, transcript.Pending(state.Messages.GetOr(run.State(), nil)))
 	run.Finish(t)
 }
 
@@ -222,12 +222,12 @@ func waiting(w *workspace.Workspace) (calls []state.ToolCall) {
 // However long it takes, the window keeps a suspended call, and the prompts made
 // meanwhile say that it waits.
 func TestWindowKeepsSuspendedCalls(t *testing.T) {
-	m, runs := suspended(t, store.NewMemory(), workspace.Options{Messages: 4, Results: 2})
+	m, runs := suspended(t, store.NewMemory(), workspace.Options{KeepMessages: 4, KeepResults: 2})
 	for i := range 10 {
 		run := runs.Begin(t, "ann", text(fmt.Sprint("m", i)))
 		ask(t, run, fmt.Sprint("x", i))
 		require.NoError(t, run.State().History().Answer(state.ToolResult(refund(fmt.Sprint("x", i)), `"done"`)))
-		msgs, _ := transcript.Repair(state.Messages.Or(run.State(), nil), transcript.Anthropic,
+		msgs, _ := transcript.Repair(state.Messages.GetOr(run.State(), nil), transcript.Anthropic,
 			transcript.Policy{AnswerCalls: true, Suspended: waiting(&run.Workspace)})
 		require.Empty(t, transcript.Check(msgs, transcript.Anthropic))
 		require.Contains(t, fmt.Sprint(msgs), "Waiting for approval.")
@@ -235,7 +235,7 @@ func TestWindowKeepsSuspendedCalls(t *testing.T) {
 		run.Finish(t)
 	}
 	v := view(t, m, "ann")
-	require.LessOrEqual(t, len(state.Messages.Or(v.State(), nil)), 5)
+	require.LessOrEqual(t, len(state.Messages.GetOr(v.State(), nil)), 5)
 	require.Equal(t, 3, v.State().History().Len())
 	run := runs.Begin(t, "ann", answers("z", "1"))
 	require.True(t, strings.HasPrefix(dialog(&run.Workspace), "a c1 r1 "), dialog(&run.Workspace))

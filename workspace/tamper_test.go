@@ -163,7 +163,7 @@ func TestKeyRotation(t *testing.T) {
 	next.Finish(t)
 	require.NoError(t, m.Close())
 	v := view(t, open(t, db, workspace.Options{Keys: []workspace.Key{key("b")}}), "ann")
-	require.Len(t, notes.Or(v.State(), nil), 23)
+	require.Len(t, notes.GetOr(v.State(), nil), 23)
 }
 
 // An older state is valid in itself: only a Manager that has seen a newer one
@@ -229,10 +229,10 @@ func TestRunsThatCannotBeLoadedAreTriedRarely(t *testing.T) {
 	})
 }
 
-// Verify reads what Options.History keeps, too.
+// Verify reads what Options.RecordBytes keeps, too.
 func TestVerifyReadsThePast(t *testing.T) {
 	db := store.NewMemory()
-	m := open(t, db, workspace.Options{History: 1 << 20})
+	m := open(t, db, workspace.Options{RecordBytes: 1 << 20})
 	for i := range 200 {
 		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
 			return notes.Set(w.State(), []string{fmt.Sprint(i, strings.Repeat("x", 1000))})

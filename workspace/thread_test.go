@@ -235,10 +235,10 @@ func TestTitles(t *testing.T) {
 		want  string
 	}{
 		{func(*state.State) string { return "" }, ""},
-		{func(st *state.State) string { return fmt.Sprint(len(state.Messages.Or(st, nil)), " messages") }, "2 messages"},
+		{func(st *state.State) string { return fmt.Sprint(len(state.Messages.GetOr(st, nil)), " messages") }, "2 messages"},
 		{func(*state.State) string { return "" }, "2 messages"},
 		{func(*state.State) string { panic("no title") }, "2 messages"},
-		{func(st *state.State) string { return "token " + token.Or(st, "") }, "token [SECRET]"},
+		{func(st *state.State) string { return "token " + token.GetOr(st, "") }, "token [SECRET]"},
 		{func(*state.State) string { return strings.Repeat("é", 150) }, strings.Repeat("é", 100)},
 		{func(*state.State) string { return "a\xffb" }, "a\uFFFDb"},
 		{func(st *state.State) string { return fmt.Sprint("visit ", visits.Set(st, 7) != nil) }, "visit true"},
@@ -249,7 +249,7 @@ func TestTitles(t *testing.T) {
 		require.Equal(t, workspace.StatusDone, out.Status)
 		require.Equal(t, c.want, stored())
 	}
-	title = func(st *state.State) string { return "of " + fmt.Sprint(visits.Or(st, 0)) }
+	title = func(st *state.State) string { return "of " + fmt.Sprint(visits.GetOr(st, 0)) }
 	require.NoError(t, m.Update(t.Context(), "ann/1", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) }))
 	require.Equal(t, "of 9", stored())
 	_, err := m.Reset(t.Context(), "ann/1")
@@ -369,7 +369,7 @@ func TestUserRuns(t *testing.T) {
 				for i := range 6 {
 					v, err := m.View(t.Context(), workspace.Thread("ann", fmt.Sprint(i)))
 					require.NoError(t, err)
-					require.Equal(t, 2, visits.Or(v.State(), 0))
+					require.Equal(t, 2, visits.GetOr(v.State(), 0))
 				}
 			})
 		})

@@ -51,7 +51,7 @@ func killAfter(t *testing.T, db store.Store, history, writes int) (compacted int
 		return false, nil
 	})
 	long := workspace.Message{Content: state.UserText(strings.Repeat("x", 4000))}
-	m, answered := open(t, mortal, workspace.Options{Run: visit, TTL: time.Second, History: history}), 0
+	m, answered := open(t, mortal, workspace.Options{Run: visit, TTL: time.Second, RecordBytes: history}), 0
 	for {
 		if _, err := m.Handle(t.Context(), "ann", long); err != nil {
 			break
@@ -60,7 +60,7 @@ func killAfter(t *testing.T, db store.Store, history, writes int) (compacted int
 	}
 	_ = m.Close()
 
-	other := open(t, db, workspace.Options{Run: visit, TTL: time.Second, History: history})
+	other := open(t, db, workspace.Options{Run: visit, TTL: time.Second, RecordBytes: history})
 	v, err := other.View(t.Context(), "ann")
 	require.NoError(t, err)
 	at, err := other.ViewAt(t.Context(), "ann", v.Oldest)

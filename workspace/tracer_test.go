@@ -52,7 +52,7 @@ func TestTracer(t *testing.T) {
 			}
 			return nil
 		}
-		m := open(t, process, workspace.Options{TTL: ttl, Run: desk, Tracer: &first, Messages: 5})
+		m := open(t, process, workspace.Options{TTL: ttl, Run: desk, Tracer: &first, KeepMessages: 5})
 		submit := func(msg workspace.Message) {
 			t.Helper()
 			_, err := m.Submit(t.Context(), "ann", msg)
@@ -184,7 +184,7 @@ delete ann
 // those that look.
 func TestObservationIsFree(t *testing.T) {
 	allocations := func(opts workspace.Options) float64 {
-		opts.Messages, opts.Results = 5, 5
+		opts.KeepMessages, opts.KeepResults = 5, 5
 		_, runs := hold(t, store.NewMemory(), opts)
 		run := runs.Begin(t, "ann", text("1"))
 		least := 1e9 // other goroutines allocate too

@@ -72,8 +72,8 @@ func TestExport(t *testing.T) {
 
 	v := view(t, to, "bob")
 	require.Equal(t, []string{"Hello", "Hi"}, conversation(t, v), "without the run that is under way")
-	require.Equal(t, "secret token", token.Or(v.State(), ""))
-	require.Zero(t, visits.Or(v.State(), 0))
+	require.Equal(t, "secret token", token.GetOr(v.State(), ""))
+	require.Zero(t, visits.GetOr(v.State(), 0))
 	require.Equal(t, 1, v.State().History().Len())
 	require.Equal(t, "c", v.Settings().ChatID)
 	pin, _ := v.Memory().Get("pin")
@@ -113,12 +113,12 @@ func TestImportIsHandled(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{"2", "3", "4"}, w.handled)
 		require.Equal(t, []int{0, 0, 0}, w.attempts)
-		require.Equal(t, 3, visits.Or(view(t, to, "ann").State(), 0))
+		require.Equal(t, 3, visits.GetOr(view(t, to, "ann").State(), 0))
 
 		require.NoError(t, to.Delete(t.Context(), "ann"))
 		require.NoError(t, to.ImportWorkspace(t.Context(), "ann", data), "it was deleted")
 		synctest.Wait()
-		require.Equal(t, 3, visits.Or(view(t, to, "ann").State(), 0))
+		require.Equal(t, 3, visits.GetOr(view(t, to, "ann").State(), 0))
 		require.Equal(t, []string{"ann"}, users(t, to))
 	})
 }
@@ -139,7 +139,7 @@ func TestUserMovesWithThreads(t *testing.T) {
 
 		var seen []int
 		to := open(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Run: func(_ context.Context, run *workspace.Run) error {
-			seen = append(seen, sharedCount.Or(run.State(), 0))
+			seen = append(seen, sharedCount.GetOr(run.State(), 0))
 			return sharedCount.Set(run.State(), 10)
 		}})
 		ids := idsOf(t, from)
@@ -152,8 +152,8 @@ func TestUserMovesWithThreads(t *testing.T) {
 		require.Equal(t, []int{6}, seen)
 		for _, id := range ids {
 			v := view(t, to, id)
-			require.Equal(t, 16, sharedCount.Or(v.State(), 0), id)
-			require.Equal(t, ownNote.Or(view(t, from, id).State(), ""), ownNote.Or(v.State(), ""), id)
+			require.Equal(t, 16, sharedCount.GetOr(v.State(), 0), id)
+			require.Equal(t, ownNote.GetOr(view(t, from, id).State(), ""), ownNote.GetOr(v.State(), ""), id)
 			note, _ := v.Memory().Get("from")
 			require.Equal(t, "ann", note.Value)
 			_, err := to.Verify(t.Context(), id)

@@ -213,7 +213,7 @@ type NumberedMessage struct {
 // with it, sees each later one once, including late results.
 func (v *View) Messages(after, n int) iter.Seq[NumberedMessage] {
 	var list []NumberedMessage
-	said := state.Messages.Or(v.orEmpty().state, nil)
+	said := state.Messages.GetOr(v.orEmpty().state, nil)
 	if len(said) != len(v.numbers) { // the schema has no place for the conversation
 		return slices.Values(list)
 	}

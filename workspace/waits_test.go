@@ -95,7 +95,7 @@ func callers() map[string]func(m *workspace.Manager, db store.Store) error {
 			return nil
 		},
 		"Open": func(_ *workspace.Manager, db store.Store) error {
-			_, err := workspace.Open(context.Background(), db, &workspace.Options{Holder: "named"})
+			_, err := workspace.Open(context.Background(), db, &workspace.Options{Name: "named"})
 			return err
 		},
 	}

@@ -40,7 +40,7 @@ func (m *Manager) moveWindows(run *Run) {
 						return &maskedError{w.Redact(err.Error()), err}
 					}
 				}
-				moved = maps.Clone(windows.Or(w.State(), nil))
+				moved = maps.Clone(windows.GetOr(w.State(), nil))
 				return nil
 			}
 			return windows.Set(w.State(), moved)

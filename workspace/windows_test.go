@@ -24,7 +24,7 @@ var holding = make(chan bool)
 
 // windowed opens a Manager whose runs reply what their model would be shown.
 func windowed(t *testing.T, db store.Store, summarize func(context.Context, transcript.Past) (string, error)) *workspace.Manager {
-	window := &transcript.Window{Max: 4, Keep: 3, Tokens: func(state.Message) int { return 1 }, Summarize: summarize}
+	window := &transcript.Window{Target: 4, Keep: 3, Tokens: func(state.Message) int { return 1 }, Summarize: summarize}
 	m, err := workspace.Open(t.Context(), db, &workspace.Options{Window: window, Run: func(ctx context.Context, run *workspace.Run) error {
 		msgs, err := window.Messages(ctx, run.State().As("bot"), 0)
 		if err != nil {
@@ -119,7 +119,7 @@ func TestSummariesThatMeetARun(t *testing.T) {
 func TestSummariesThatFailAreLogged(t *testing.T) {
 	log, logged := newLog(slog.LevelWarn)
 	window := &transcript.Window{
-		Max: 4, Keep: 3, Tokens: func(state.Message) int { return 1 },
+		Target: 4, Keep: 3, Tokens: func(state.Message) int { return 1 },
 		Summarize: func(context.Context, transcript.Past) (string, error) { return "", errors.New("no quota for s3cret") },
 	}
 	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Window: window, Logger: log, Run: func(ctx context.Context, run *workspace.Run) error {
@@ -182,8 +182,8 @@ func TestSummariesThatARunNeeds(t *testing.T) {
 func TestRollBackOfAMovedWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		committed := make(chan bool)
-		window := &transcript.Window{Max: 4, Keep: 3, Tokens: func(state.Message) int { return 1 }}
-		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{History: 1 << 20, Run: func(ctx context.Context, run *workspace.Run) error {
+		window := &transcript.Window{Target: 4, Keep: 3, Tokens: func(state.Message) int { return 1 }}
+		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{RecordBytes: 1 << 20, Run: func(ctx context.Context, run *workspace.Run) error {
 			if _, err := window.Messages(ctx, run.State().As("bot"), 0); err != nil {
 				return err
 			}
@@ -207,7 +207,7 @@ func TestRollBackOfAMovedWindow(t *testing.T) {
 		_, err = m.Submit(t.Context(), "ann", workspace.Message{Content: state.UserText("hold")})
 		require.NoError(t, err)
 		<-committed
-		_, err = m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("anew"), Busy: workspace.BusyRollback})
+		_, err = m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("anew"), WhenBusy: workspace.BusyRollback})
 		require.NoError(t, err)
 		synctest.Wait() // for the compaction that a secret would ask for
 		past, err := m.ViewAt(t.Context(), "ann", before.Version)

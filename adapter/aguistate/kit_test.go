@@ -73,7 +73,7 @@ func newDesk(t testing.TB, db store.Store) *desk {
 // open opens the Manager and the server, again if they were closed.
 func (d *desk) open() {
 	m, err := workspace.Open(context.Background(), d.db, &workspace.Options{
-		Schema: schema, Live: true, Messages: -1, Holder: "desk",
+		Schema: schema, Live: true, KeepMessages: -1, Name: "desk",
 		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": {Ask: d.ask, Tools: d.tools()}}}),
 	})
 	require.NoError(d.t, err)
@@ -121,7 +121,7 @@ func (d *desk) tools() []*tool.Tool {
 // model has answered since the user has spoken.
 func (d *desk) ask(ctx context.Context, t *loop.Turn) error {
 	run, _ := workspace.FromContext(ctx)
-	msgs := state.Messages.Or(run.State(), nil)
+	msgs := state.Messages.GetOr(run.State(), nil)
 	done, script := 0, ""
 	for _, m := range slices.Backward(msgs) {
 		if m.Role() == "user" {

@@ -37,7 +37,7 @@ func TestAPageEditsTheState(t *testing.T) {
 		}
 		p.do("say", object{"state": object{"title": "newest"}})
 		p.mustBe(p.catchUp()) // without a message
-		require.Equal(t, "newest", title.Or(d.view("ann", "1").State(), ""))
+		require.Equal(t, "newest", title.GetOr(d.view("ann", "1").State(), ""))
 
 		for name, value := range map[string]any{"count": 1, "scores": object{"a": 1}, "private": "x", "card": "x", "other": 1, "messages": []int{}} {
 			p.do("say", object{"state": object{name: value, "title": "lost"}})
@@ -69,12 +69,12 @@ func TestStaleAndForgedStates(t *testing.T) {
 	p.mustBe(p.catchUp())
 	tab2.do("say", object{"state": object{"title": "d"}}) // the later of two stands
 	tab2.mustBe(tab2.say("say mine"))
-	require.Equal(t, "d", title.Or(d.view("ann", "1").State(), ""))
+	require.Equal(t, "d", title.GetOr(d.view("ann", "1").State(), ""))
 
 	for _, version := range []any{nil, "", "x", "0-", "1-0123456789abcdef", "999-0123456789abcdef", 7, strings.Repeat("9", 100)} {
 		p.do("say", object{"state": object{"title": "forged", "$version": version}})
 		p.mustBe(p.say("say hello"), version)
-		require.Equal(t, "d", title.Or(d.view("ann", "1").State(), ""))
+		require.Equal(t, "d", title.GetOr(d.view("ann", "1").State(), ""))
 	}
 	// A page from before the deletion brings nothing back.
 	require.NoError(t, d.m.Delete(t.Context(), workspace.Thread("ann", "1")))
@@ -82,14 +82,14 @@ func TestStaleAndForgedStates(t *testing.T) {
 	other.mustBe(other.say("set count 1\nsay new"))
 	p.do("say", object{"state": object{"title": "gone"}})
 	p.mustBe(p.catchUp())
-	require.Empty(t, title.Or(d.view("ann", "1").State(), ""))
+	require.Empty(t, title.GetOr(d.view("ann", "1").State(), ""))
 }
 
 // A page of one thread does not take back what another thread has made of a field
 // that both share.
 func TestStaleSharedFields(t *testing.T) {
 	d, c := newDesk(t, nil), newClients(t)
-	plan1 := func() string { return plan.Or(d.view("ann", "1").State(), "") }
+	plan1 := func() string { return plan.GetOr(d.view("ann", "1").State(), "") }
 	p, other := d.page(c, 1, "ann", "1"), d.page(c, 0, "ann", "2")
 	p.mustBe(p.say("set plan \"a\"\nsay hello"))
 	p.do("say", object{"state": object{"plan": "b"}})
@@ -100,7 +100,7 @@ func TestStaleSharedFields(t *testing.T) {
 	p.do("say", object{"state": object{"title": "mine"}}) // it still has plan b
 	p.mustBe(p.say("say hello"))
 	require.Equal(t, "c", plan1())
-	require.Equal(t, "mine", title.Or(d.view("ann", "1").State(), ""))
+	require.Equal(t, "mine", title.GetOr(d.view("ann", "1").State(), ""))
 	p.do("say", object{"state": object{"plan": "d"}}) // it has seen c
 	p.mustBe(p.catchUp())
 	require.Equal(t, "d", plan1())
@@ -127,7 +127,7 @@ func testRestart(t *testing.T, version int, restart func(*desk)) {
 	p.move()
 	p.mustBe(p.catchUp())
 	require.Equal(t, "assistant one hold two", saidIn(d.view("ann", "1"))[3])
-	require.Equal(t, []string{"a"}, notes.Or(d.view("ann", "1").State(), nil))
+	require.Equal(t, []string{"a"}, notes.GetOr(d.view("ann", "1").State(), nil))
 }
 
 // What was said can be edited, which makes a thread of its own.

@@ -99,7 +99,7 @@ func TestAPageGoesAway(t *testing.T) {
 		p.mustBe(p.catchUp())
 	}
 	v := d.view("ann", "1")
-	require.Equal(t, []string{"a"}, notes.Or(v.State(), nil))
+	require.Equal(t, []string{"a"}, notes.GetOr(v.State(), nil))
 	require.Len(t, saidIn(v), 4)
 }
 

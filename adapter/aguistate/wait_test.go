@@ -46,7 +46,7 @@ func TestAPageApproves(t *testing.T) {
 		s = p.run(object{"resume": []object{approve(a, false), approve(b, true)}}) // too late
 		p.mustBe(s)
 		require.Empty(t, s.Interrupts)
-		require.Equal(t, map[string]int{"a": 1}, scores.Or(d.view("ann", "1").State(), nil))
+		require.Equal(t, map[string]int{"a": 1}, scores.GetOr(d.view("ann", "1").State(), nil))
 	})
 }
 
@@ -116,7 +116,7 @@ func TestAFailedRun(t *testing.T) {
 			require.Contains(t, text, "[SECRET]")
 			p.mustBe(s)
 		}
-		require.Equal(t, []string{"a", "a"}, notes.Or(d.view("ann", "1").State(), nil))
+		require.Equal(t, []string{"a", "a"}, notes.GetOr(d.view("ann", "1").State(), nil))
 		p.mustBe(p.say("say hello"))
 	})
 }

@@ -90,7 +90,7 @@ func (checkpoints) Get(ctx context.Context, id string) ([]byte, bool, error) {
 	if !ok {
 		return nil, false, errNoState
 	}
-	c, found := CheckpointField.Or(st, nil)[id]
+	c, found := CheckpointField.GetOr(st, nil)[id]
 	return c.Data, found, nil
 }
 

@@ -70,10 +70,10 @@ func Example() {
 	}
 	view, err = manager.View(ctx, "ann")
 	must(err)
-	for _, m := range state.Messages.Or(view.State(), nil) {
+	for _, m := range state.Messages.GetOr(view.State(), nil) {
 		fmt.Println(m)
 	}
-	fmt.Println(refunds.Or(view.State(), nil))
+	fmt.Println(refunds.GetOr(view.State(), nil))
 	// Output:
 	// to approve: approve {"amount":30}
 	// I have refunded 30 euros.

@@ -74,7 +74,7 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 	for _, m := range run.Message().Answers {
 		answers[m.Call().ID] = m.Text()
 	}
-	all := CheckpointField.Or(run.State(), nil)
+	all := CheckpointField.GetOr(run.State(), nil)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		targets := map[string]any{}
 		for call, in := range all[id].Interrupts {
@@ -99,7 +99,7 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 		events, err := r.ResumeWithParams(ctx, id, &adk.ResumeParams{Targets: targets})
 		return resumed, events, err
 	}
-	msgs, err := FromMessages(state.Messages.Or(run.State(), nil)...)
+	msgs, err := FromMessages(state.Messages.GetOr(run.State(), nil)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -110,7 +110,7 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 // the answered calls of foreign tools again: their results come from the tools.
 func newResumption(run *workspace.Run, id string, c Checkpoint) (*resumption, error) {
 	r := &resumption{id, c, map[string][]state.Message{}}
-	msgs := state.Messages.Or(run.State(), nil)
+	msgs := state.Messages.GetOr(run.State(), nil)
 	for call, in := range c.Interrupts {
 		missed := behind(msgs, call)
 		for seen := in.Seen; seen > 0 && len(missed) > 0; missed = missed[1:] {
@@ -169,7 +169,7 @@ func reopen(st *state.State, answer state.ToolResultMessage) error {
 	if err := st.History().Reset(results); err != nil {
 		return err
 	}
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	for i, m := range slices.Backward(msgs) {
 		if m.Equal(answer) {
 			return state.Messages.Replace(st, slices.Delete(msgs, i, i+1))
@@ -182,7 +182,7 @@ func reopen(st *state.State, answer state.ToolResultMessage) error {
 // in the checkpoint. It deletes checkpoints of calls that wait no longer.
 func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, interrupts []*adk.InterruptCtx) error {
 	calls := map[string]Interrupt{}
-	msgs := state.Messages.Or(run.State(), nil)
+	msgs := state.Messages.GetOr(run.State(), nil)
 	for _, in := range interrupts {
 		found := false
 		_, own := in.Info.(waiting)
@@ -202,7 +202,7 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 			return fmt.Errorf("einostate: interrupt at %s: no call of the conversation is open there", in.Address)
 		}
 	}
-	all := CheckpointField.Or(run.State(), nil)
+	all := CheckpointField.GetOr(run.State(), nil)
 	if len(all) == 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ func desk(checkpoints adk.CheckPointStore, streaming bool) adaptertest.Adapter {
 			if len(agents) == 1 {
 				return einostate.Handle(runner(agents[0]), nil)(ctx, run)
 			}
-			msgs, err := einostate.FromMessages(state.Messages.Or(run.State(), nil)...)
+			msgs, err := einostate.FromMessages(state.Messages.GetOr(run.State(), nil)...)
 			if err != nil {
 				return err
 			}

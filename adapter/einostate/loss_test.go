@@ -81,7 +81,7 @@ func TestParallelAgents(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		return notes.Or(st, nil)
+		return notes.GetOr(st, nil)
 	}
 	if lost := adaptertest.Rounds(rounds, want, ours); lost > 0 {
 		t.Errorf("with einostate: %d of %d rounds differ", lost, rounds)
@@ -156,7 +156,7 @@ func TestParallelCalls(t *testing.T) {
 		if _, err := drain(adk.NewRunner(ctx, adk.RunnerConfig{Agent: a}).Query(ctx, "go")); err != nil {
 			t.Error(err)
 		}
-		return notes.Or(st, nil)
+		return notes.GetOr(st, nil)
 	}
 	if lost := adaptertest.Rounds(rounds, want, ours); lost > 0 {
 		t.Errorf("with einostate: %d of %d rounds differ", lost, rounds)

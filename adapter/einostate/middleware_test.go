@@ -117,8 +117,8 @@ func TestForeignTools(t *testing.T) {
 	if want := []string{"c1: billing", `c2: ["a"]`, "c3: it is search"}; !slices.Equal(results, want) {
 		t.Errorf("results %q, want %q", results, want)
 	}
-	if findings := transcript.Check(state.Messages.Or(st, nil), transcript.Anthropic); len(findings) > 0 {
-		t.Errorf("conversation %v: %v", state.Messages.Or(st, nil), findings)
+	if findings := transcript.Check(state.Messages.GetOr(st, nil), transcript.Anthropic); len(findings) > 0 {
+		t.Errorf("conversation %v: %v", state.Messages.GetOr(st, nil), findings)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestUserMessages(t *testing.T) {
 				t.Fatal(err)
 			}
 			var users []string
-			for _, m := range state.Messages.Or(st, nil) {
+			for _, m := range state.Messages.GetOr(st, nil) {
 				if m, ok := m.(state.TextMessage); ok && m.Role() == "user" {
 					users = append(users, m.Text())
 				}
@@ -176,7 +176,7 @@ func TestToolAlone(t *testing.T) {
 	own := einostate.Tools(noteTool(0), suspended)
 	note, wait := own[0].(einotool.InvokableTool), own[1].(einotool.InvokableTool)
 	ctx := state.NewContext(t.Context(), st)
-	if out, err := note.InvokableRun(ctx, `{"text":"a"}`); err != nil || out != `["a"]` || len(notes.Or(st, nil)) != 1 {
+	if out, err := note.InvokableRun(ctx, `{"text":"a"}`); err != nil || out != `["a"]` || len(notes.GetOr(st, nil)) != 1 {
 		t.Error(out, err)
 	}
 	if err := st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(
@@ -189,8 +189,8 @@ func TestToolAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := schema.ToolCall{ID: "2", Function: schema.FunctionCall{Name: "note", Arguments: `{"text":"c"}`}}
-	if _, err := node.Invoke(ctx, schema.AssistantMessage("", []schema.ToolCall{second})); err != nil || len(notes.Or(st, nil)) != 2 {
-		t.Error(err, notes.Or(st, nil), "it waits for no other call of the message")
+	if _, err := node.Invoke(ctx, schema.AssistantMessage("", []schema.ToolCall{second})); err != nil || len(notes.GetOr(st, nil)) != 2 {
+		t.Error(err, notes.GetOr(st, nil), "it waits for no other call of the message")
 	}
 	if out, err := note.InvokableRun(ctx, `{"txt":1}`); err != nil || !strings.Contains(out, "bad arguments") {
 		t.Error(out, err)

@@ -59,7 +59,7 @@ func TestContextBehindTheMessages(t *testing.T) {
 		return play(ctx, msgs, opts...)
 	}), einostate.Tools(noteTool(0)), einostate.Middleware("billing", &einostate.Options{
 		Context: func(_ context.Context, st *state.State) string {
-			return "Notes: " + strings.Join(notes.Or(st, nil), ", ")
+			return "Notes: " + strings.Join(notes.GetOr(st, nil), ", ")
 		},
 	}))
 	st := state.New(noting)
@@ -80,7 +80,7 @@ func TestContextBehindTheMessages(t *testing.T) {
 	if !strings.HasPrefix(last, "1 user: [") || !strings.Contains(last, "look") || !strings.Contains(last, note("a")) {
 		t.Errorf("the prompt with parts ends with %q", last)
 	}
-	if got := jsonOf(t, state.Messages.Or(st, nil)); strings.Contains(got, "context") {
+	if got := jsonOf(t, state.Messages.GetOr(st, nil)); strings.Contains(got, "context") {
 		t.Errorf("the conversation has %s", got)
 	}
 }
@@ -107,7 +107,7 @@ func TestResultsBeforeTheAnswer(t *testing.T) {
 			prompts = append(prompts, prompt)
 			m := c.manager()
 			defer m.Close()
-			checkpoints = append(checkpoints, len(einostate.CheckpointField.Or(c.view(m).State(), nil)))
+			checkpoints = append(checkpoints, len(einostate.CheckpointField.GetOr(c.view(m).State(), nil)))
 			switch last := msgs[len(msgs)-1]; {
 			case last.Content == "go":
 				return calls(call("c1", "wait", `{"text":"a"}`), call("c2", "look", `{"text":"b"}`)), nil
@@ -127,7 +127,7 @@ func TestResultsBeforeTheAnswer(t *testing.T) {
 		}
 		m := c.manager()
 		var results []string
-		for _, msg := range state.Messages.Or(c.view(m).State(), nil) {
+		for _, msg := range state.Messages.GetOr(c.view(m).State(), nil) {
 			if r, ok := msg.(state.ToolResultMessage); ok {
 				results = append(results, r.Call().ID+": "+r.Text())
 			}

@@ -123,7 +123,7 @@ func (c *conversation) check(wantNotes []string, want ...string) {
 	defer m.Close()
 	st := c.view(m).State()
 	var got []string
-	for _, msg := range state.Messages.Or(st, nil) {
+	for _, msg := range state.Messages.GetOr(st, nil) {
 		switch msg := msg.(type) {
 		case state.TextMessage:
 			got = append(got, msg.Role()+": "+msg.Text())
@@ -138,10 +138,10 @@ func (c *conversation) check(wantNotes []string, want ...string) {
 	if !slices.Equal(got, want) {
 		c.t.Errorf("conversation\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := notes.Or(st, nil); !slices.Equal(got, wantNotes) {
+	if got := notes.GetOr(st, nil); !slices.Equal(got, wantNotes) {
 		c.t.Errorf("notes %q, want %q", got, wantNotes)
 	}
-	if left := einostate.CheckpointField.Or(st, nil); len(left) > 0 {
+	if left := einostate.CheckpointField.GetOr(st, nil); len(left) > 0 {
 		c.t.Errorf("%d checkpoints are left", len(left))
 	}
 }
@@ -483,7 +483,7 @@ func TestStepsAreCommitted(t *testing.T) {
 	a := agent("billing", scripted(func(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
 		view, err := m.View(ctx, "ann")
 		must(err)
-		stored = append(stored, len(state.Messages.Or(view.State(), nil)))
+		stored = append(stored, len(state.Messages.GetOr(view.State(), nil)))
 		return play(ctx, msgs, opts...)
 	}), append(einostate.Tools(noteTool(0)), func() einotool.BaseTool {
 		look, err := utils.InferTool("look", "Look.", func(context.Context, noteInput) (string, error) { return "seen", nil })

@@ -70,7 +70,7 @@ func (t *boundTool) call(ctx context.Context, c state.ToolCall) (tool.Result, er
 	if !ok {
 		return tool.Result{}, fmt.Errorf("the context carries no state: %w", state.ErrInvalid)
 	}
-	step, err := tool.Begin(ctx, st, []*tool.Tool{t.tool}, []state.ToolCall{c})
+	step, err := tool.BeginStep(ctx, st, []*tool.Tool{t.tool}, []state.ToolCall{c})
 	if err != nil {
 		return tool.Result{}, err
 	}

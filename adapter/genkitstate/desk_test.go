@@ -70,7 +70,7 @@ func generate(
 		return msgs[0], nil
 	})
 	ctx = state.NewContext(ctx, st)
-	conversation, err := genkitstate.From(state.Messages.Or(st, nil)...)
+	conversation, err := genkitstate.From(state.Messages.GetOr(st, nil)...)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@
 // them in the history of the state:
 //
 //	ctx = state.NewContext(ctx, st.As("billing"))
-//	messages, err := genkitstate.From(state.Messages.Or(st, nil)...)
+//	messages, err := genkitstate.From(state.Messages.GetOr(st, nil)...)
 //	…
 //	resp, err := genkit.Generate(ctx, g,
 //		ai.WithMessages(messages...),

@@ -44,7 +44,7 @@ func Example() {
 	ctx = genkitstate.Session(state.NewContext(ctx, billing), billing)
 	system, err := genkit.DefinePrompt(g, "billing", ai.WithSystem("The order is {{@state.order}}.")).Render(ctx, nil)
 	must(err)
-	conversation, err := genkitstate.From(state.Messages.Or(billing, nil)...)
+	conversation, err := genkitstate.From(state.Messages.GetOr(billing, nil)...)
 	must(err)
 	tools := []*tool.Tool{refund}
 	resp, err := genkit.Generate(ctx, g,
@@ -52,13 +52,13 @@ func Example() {
 		ai.WithMessages(append(system.Messages, conversation...)...),
 		ai.WithTools(genkitstate.Tools(tools...)...),
 		ai.WithMiddleware(genkitstate.Middleware(tools, &genkitstate.Options{
-			Window: &transcript.Window{Max: 8000},
+			Window: &transcript.Window{Target: 8000},
 		})))
 	must(err)
 
 	fmt.Println(resp.Text())
-	fmt.Println(Refunded.Or(st, nil))
-	for _, m := range state.Messages.Or(st, nil) {
+	fmt.Println(Refunded.GetOr(st, nil))
+	for _, m := range state.Messages.GetOr(st, nil) {
 		fmt.Println(m)
 	}
 	// Output:

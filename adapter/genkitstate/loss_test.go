@@ -115,7 +115,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 		}, tool.ToFunc(items, "", func(name string) ([]string, error) { return []string{name}, nil })))}
 		results := shop(state.NewContext(t.Context(), st), t, ai.WithTools(genkitstate.Tools(tools...)...),
 			ai.WithMiddleware(genkitstate.Middleware(tools, nil)))
-		return outcome{items.Or(st, nil), results}
+		return outcome{items.GetOr(st, nil), results}
 	})
 	if lost != 0 {
 		t.Errorf("%d of %d rounds had another outcome", lost, rounds)

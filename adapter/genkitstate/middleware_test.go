@@ -173,7 +173,7 @@ func TestBadCallsAreAnswered(t *testing.T) {
 		}
 	}
 	says(t, results[4:], "result c5: a")
-	if got := log.Or(b.st, nil); !slices.Equal(got, []string{"a"}) {
+	if got := log.GetOr(b.st, nil); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("log %q", got)
 	}
 }
@@ -208,7 +208,7 @@ func TestToolsOfGenkit(t *testing.T) {
 	history, err := genkitstate.Messages(resp.History()...)
 	must(err)
 	says(t, history, want...)
-	says(t, state.Messages.Or(b.st, nil), want...)
+	says(t, state.Messages.GetOr(b.st, nil), want...)
 	if got := b.sent[1].Messages[1].Content[0].Metadata["signature"]; string(got.([]byte)) != "sig" {
 		t.Errorf("signature %v", got)
 	}
@@ -234,13 +234,13 @@ func suspended(t *testing.T) (*bench, *ai.ModelResponse) {
 // A suspended call is an interrupt of Genkit, and goes on as Genkit's do.
 func TestSuspendedCallIsAnswered(t *testing.T) {
 	b, resp := suspended(t)
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3", "result c3: a")
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3", "result c3: a")
 	decision := ai.NewResponseForToolRequest(resp.Interrupts()[0], "paid by hand")
 	if final := b.generate(ai.WithMessages(resp.History()...), ai.WithToolResponses(decision)); final.Text() != "Done." {
 		t.Errorf("the response is %q", final.Text())
 	}
 	b.prompt()
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3",
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3",
 		"result c1: paid by hand", "result c2: seen x", "result c3: a", "assistant: Done.")
 }
 
@@ -259,7 +259,7 @@ func TestSuspendedCallIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.prompt()
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3",
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3",
 		"result c1: paid 7 as c1", "result c2: seen x", "result c3: a", "assistant: Done.")
 }
 
@@ -280,7 +280,7 @@ func TestIdenticalSuspendedCallsAreMadeWithTheirIDs(t *testing.T) {
 	again[2] = pay.Restart(resp.Interrupts()[2], &ai.RestartOptions{ReplaceInput: map[string]any{"amount": 8}})
 	b.generate(ai.WithMessages(resp.History()...), ai.WithToolRestarts(again...))
 	b.prompt()
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 pay c2 pay c3",
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: pay c1 pay c2 pay c3",
 		"result c1: paid 7 as c1", "result c2: paid 7 as c2", "result c3: paid 8 as c3", "assistant: Done.")
 }
 
@@ -294,7 +294,7 @@ func TestUserMessagesAreRecorded(t *testing.T) {
 	b.answers = []*ai.Message{ai.NewModelTextMessage(`{"name":"done"}`), ai.NewModelTextMessage("Again.")}
 	resp := b.generate(ai.WithPrompt("Go."), ai.WithOutputType(item{}))
 	b.generate(ai.WithMessages(resp.History()...), ai.WithPrompt("Go."))
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", `assistant: {"name":"done"}`, "user: Go.", "assistant: Again.")
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", `assistant: {"name":"done"}`, "user: Go.", "assistant: Again.")
 }
 
 // A conversation of the state that ends with open calls goes on with them, as
@@ -302,13 +302,13 @@ func TestUserMessagesAreRecorded(t *testing.T) {
 func TestOpenCallsAreMadeFirst(t *testing.T) {
 	b, _ := suspended(t)
 	must(approved.Set(b.host, true))
-	conversation, err := genkitstate.From(state.Messages.Or(b.st, nil)...)
+	conversation, err := genkitstate.From(state.Messages.GetOr(b.st, nil)...)
 	must(err)
 	if final := b.generate(ai.WithMessages(conversation...)); final.Text() != "Done." {
 		t.Errorf("the response is %q", final.Text())
 	}
 	b.prompt()
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3",
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: pay c1 look c2 write c3",
 		"result c1: paid 7 as c1", "result c2: seen x", "result c3: a", "assistant: Done.")
 }
 
@@ -327,9 +327,9 @@ func TestInterruptOfGenkit(t *testing.T) {
 	must(err)
 	b.generate(ai.WithMessages(resp.History()...), ai.WithToolResponses(answer))
 	b.prompt()
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", "assistant: Two.", "calls: write c1 ask c2",
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "assistant: Two.", "calls: write c1 ask c2",
 		"result c1: a", "result c2: yes", "assistant: Done.")
-	if got := log.Or(b.st, nil); !slices.Equal(got, []string{"a"}) {
+	if got := log.GetOr(b.st, nil); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("log %q", got)
 	}
 }
@@ -384,7 +384,7 @@ func TestWindowWithOutput(t *testing.T) {
 	if first := string(prompt[0].Raw()); strings.Count(first, "Go.") != 1 || strings.Count(first, "JSON") != 1 {
 		t.Errorf("the user says %s", first)
 	}
-	if got := string(state.Messages.Or(b.st, nil)[0].Raw()); strings.Contains(got, "JSON") {
+	if got := string(state.Messages.GetOr(b.st, nil)[0].Raw()); strings.Contains(got, "JSON") {
 		t.Errorf("recorded: %s", got)
 	}
 }
@@ -399,11 +399,11 @@ func TestMaxTurns(t *testing.T) {
 	if _, err := b.try(nil, ai.WithPrompt("Go.")); err == nil || !strings.Contains(err.Error(), "exceeded maximum tool call iterations (5)") {
 		t.Errorf("error %v", err)
 	}
-	if got := log.Or(b.st, nil); !slices.Equal(got, slices.Repeat([]string{"a", "b"}, 5)) {
+	if got := log.GetOr(b.st, nil); !slices.Equal(got, slices.Repeat([]string{"a", "b"}, 5)) {
 		t.Errorf("log %q", got)
 	}
 	ids := map[string]bool{}
-	for _, m := range state.Messages.Or(b.st, nil) {
+	for _, m := range state.Messages.GetOr(b.st, nil) {
 		if calls, ok := m.(state.ToolCallMessage); ok {
 			ids[calls.Calls()[0].ID], ids[calls.Calls()[1].ID] = true, true
 		}
@@ -445,7 +445,7 @@ func TestStepsOfGenkitDoNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, state.Messages.Or(b.st, nil), "user: First.", "user: Look twice.", "user: Then write.", "calls: look c1", "result c1: seen x",
+	says(t, state.Messages.GetOr(b.st, nil), "user: First.", "user: Look twice.", "user: Then write.", "calls: look c1", "result c1: seen x",
 		"calls: look c2", "result c2: seen y", "calls: write c3", "result c3: a", "assistant: Done.")
 	var offered []string
 	for _, d := range b.sent[0].Tools {
@@ -481,7 +481,7 @@ func TestMiddlewareAroundTriesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: look c1 write c2", "result c1: seen x", "result c2: a", "assistant: Done.")
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: look c1 write c2", "result c1: seen x", "result c2: a", "assistant: Done.")
 }
 
 func TestContextWithoutState(t *testing.T) {

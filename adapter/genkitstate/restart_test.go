@@ -27,13 +27,13 @@ func TestRestartedInputs(t *testing.T) {
 	}
 	pay := genkitstate.Tools(tools...)[1].(ai.Tool)
 	must(approved.Set(b.host, true))
-	held, err := genkitstate.From(state.Messages.Or(b.st, nil)...)
+	held, err := genkitstate.From(state.Messages.GetOr(b.st, nil)...)
 	must(err)
 	first, second := resp.Interrupts()[0], resp.Interrupts()[1]
 	b.generate(ai.WithMessages(held...), ai.WithToolRestarts(
 		pay.Restart(first, nil), pay.Restart(second, &ai.RestartOptions{ReplaceInput: map[string]any{"amount": 8}})))
 	b.prompt()
-	says(t, state.Messages.Or(b.st, nil), "user: Go.", "calls: pay c1 pay c2",
+	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: pay c1 pay c2",
 		"result c1: paid 6 as c1", "result c2: paid 8 as c2", "assistant: Done.")
 	input, err := state.JSONOf(held[len(held)-1].Content[1].ToolRequest.Input)
 	if err != nil || input != `{"amount":7}` {
@@ -49,7 +49,7 @@ func TestResultsWithoutIDs(t *testing.T) {
 	must(state.Messages.Set(b.st, []state.Message{state.UserText("Go.")}))
 	must(b.st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}))
 	must(b.st.History().Answer(state.ToolResult(calls[0], `"x"`), state.ToolResult(calls[1], `"y"`)))
-	conversation, err := genkitstate.From(state.Messages.Or(b.st, nil)...)
+	conversation, err := genkitstate.From(state.Messages.GetOr(b.st, nil)...)
 	must(err)
 	b.generate(ai.WithMessages(conversation...))
 	prompt, err := genkitstate.Messages(b.sent[0].Messages...)
@@ -63,7 +63,7 @@ func TestResultsWithoutIDs(t *testing.T) {
 	if !slices.Equal(results, []string{"x", "y", "c"}) {
 		t.Errorf("the model reads %q", results)
 	}
-	if got := log.Or(b.st, nil); !slices.Equal(got, []string{"c"}) {
+	if got := log.GetOr(b.st, nil); !slices.Equal(got, []string{"c"}) {
 		t.Errorf("log %q", got)
 	}
 }
@@ -78,7 +78,7 @@ func TestResultsOfGenkitAreCommitted(t *testing.T) {
 		func(ctx context.Context, req *ai.ModelRequest, _ ai.ModelStreamCallback) (*ai.ModelResponse, error) {
 			view, err := m.View(ctx, "ann")
 			must(err)
-			stored = append(stored, len(state.Messages.Or(view.State(), nil)))
+			stored = append(stored, len(state.Messages.GetOr(view.State(), nil)))
 			answer := ai.NewModelMessage(request("look", "c1", `{"name":"x"}`))
 			if len(stored) > 1 {
 				answer = ai.NewModelTextMessage("Done.")
@@ -111,7 +111,7 @@ func TestSuspendedCallOfWorkspace(t *testing.T) {
 		b.st, b.ctx = run.State().As("clerk"), ctx
 		switch run.Message().ID {
 		case "1":
-			conversation, err := genkitstate.From(state.Messages.Or(b.st, nil)...)
+			conversation, err := genkitstate.From(state.Messages.GetOr(b.st, nil)...)
 			must(err)
 			interrupted = b.generate(ai.WithMessages(conversation...))
 		case "2":
@@ -135,7 +135,7 @@ func TestSuspendedCallOfWorkspace(t *testing.T) {
 	}
 	view, err := m.View(ctx, "ann")
 	must(err)
-	says(t, state.Messages.Or(view.State(), nil), "user: Message 1", "calls: pay c1 write c2",
+	says(t, state.Messages.GetOr(view.State(), nil), "user: Message 1", "calls: pay c1 write c2",
 		"result c1: paid by hand", "result c2: a", "user: Message 2", "user: Message 3", "assistant: Done.")
 }
 
@@ -159,7 +159,7 @@ func TestLostRunMakesNoCall(t *testing.T) {
 	if _, err := b.try(nil, ai.WithPrompt("Go.")); !errors.Is(err, workspace.ErrFenced) {
 		t.Errorf("error %v", err)
 	}
-	if got := log.Or(b.st, nil); got != nil {
+	if got := log.GetOr(b.st, nil); got != nil {
 		t.Errorf("log %q", got)
 	}
 }

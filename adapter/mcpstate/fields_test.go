@@ -80,6 +80,6 @@ func TestAToolThatFailsWritesNothing(t *testing.T) {
 	view, err := m.View(t.Context(), "ann")
 	if !errors.Is(err, workspace.ErrNotFound) {
 		must(err)
-		equal(t, []string(nil), notes.Or(view.State(), nil))
+		equal(t, []string(nil), notes.GetOr(view.State(), nil))
 	}
 }

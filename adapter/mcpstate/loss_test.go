@@ -111,7 +111,7 @@ func TestImportedToolsLoseNothing(t *testing.T) {
 	equal(t, 0, adaptertest.Rounds(rounds, inOrder, func() []string {
 		st := state.New(schema)
 		ran(tool.Run(t.Context(), st.As("guest"), imported, calls))
-		return notes.Or(st, nil)
+		return notes.GetOr(st, nil)
 	}))
 }
 

@@ -44,8 +44,8 @@ func TestClientsSeeWhatTheirAgentMayUse(t *testing.T) {
 	equal(t, "error: unknown tool refund", call(t, guest, "refund", map[string]any{"amount": 5}))
 	equal(t, "hello", call(t, guest, "note", map[string]any{"text": "hello"}))
 	equal(t, int64(2), refunded.Load())
-	equal(t, []int{5}, refunds.Or(st, nil))
-	equal(t, []string{"hello"}, notes.Or(st, nil))
+	equal(t, []int{5}, refunds.GetOr(st, nil))
+	equal(t, []string{"hello"}, notes.GetOr(st, nil))
 
 	stranger := connect(t, url, "", "", nil, "")
 	if _, err := stranger.ListTools(t.Context(), nil); err == nil {

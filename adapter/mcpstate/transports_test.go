@@ -85,10 +85,10 @@ func TestParallelCallsOfTwoUsers(t *testing.T) {
 		for _, user := range users {
 			view, err := m.View(t.Context(), user)
 			must(err)
-			amounts := refunds.Or(view.State(), nil)
+			amounts := refunds.GetOr(view.State(), nil)
 			slices.Sort(amounts)
 			equal(t, []int{0, 1, 2, 3, 4, 5, 5, 6, 7}, amounts)
-			equal(t, 0, len(state.Messages.Or(view.State(), nil)))
+			equal(t, 0, len(state.Messages.GetOr(view.State(), nil)))
 			equal(t, 0, len(view.Queue)+view.Tickets+len(view.Ended))
 		}
 		// A tool that fails leaves the workspace as it was.

@@ -35,7 +35,7 @@ func BenchmarkStep(b *testing.B) {
 			playKit(b, state.NewContext(b.Context(), state.New(noteSchema)), n, nil, session.InMemoryService())
 		})
 		run("state,window", func(b *testing.B) {
-			playKit(b, state.NewContext(b.Context(), state.New(noteSchema)), n, &transcript.Window{Max: 2000}, session.InMemoryService())
+			playKit(b, state.NewContext(b.Context(), state.New(noteSchema)), n, &transcript.Window{Target: 2000}, session.InMemoryService())
 		})
 		run("sessions,memory", func(b *testing.B) { playRun(b, n, store.NewMemory()) })
 		run("sessions,SQLite", func(b *testing.B) {

@@ -65,7 +65,7 @@ func confirm(t *testing.T, slow, fast bool) *state.State {
 		}
 	}
 	if len(answers.Parts) != 2 || notes.Has(st) {
-		t.Fatalf("%d confirmations, notes %v", len(answers.Parts), notes.Or(st, nil))
+		t.Fatalf("%d confirmations, notes %v", len(answers.Parts), notes.GetOr(st, nil))
 	}
 	for _, err := range r.Run(ctx, "ann", "s", answers, agent.RunConfig{}) {
 		must(t, err)
@@ -86,11 +86,11 @@ func TestConfirmationOfADK(t *testing.T) {
 		{true, true, []string{"slow", "fast"}, nil},
 	} {
 		st := confirm(t, c.slow, c.fast)
-		if got := notes.Or(st, nil); !slices.Equal(got, c.notes) {
+		if got := notes.GetOr(st, nil); !slices.Equal(got, c.notes) {
 			t.Errorf("notes %v, want %v", got, c.notes)
 		}
 		var results, failed []string
-		for _, m := range state.Messages.Or(st, nil) {
+		for _, m := range state.Messages.GetOr(st, nil) {
 			if m, ok := m.(state.ToolResultMessage); ok {
 				results = append(results, m.Call().ID)
 				if m.IsError() {

@@ -52,7 +52,7 @@ func answerDesk(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) er
 }
 
 // window is that of the scenario, without a message for the instruction.
-var window = &transcript.Window{Max: adaptertest.Window.Max - 1000, Keep: adaptertest.Window.Keep - 1000, Tokens: adaptertest.Window.Tokens}
+var window = &transcript.Window{Target: adaptertest.Window.Target - 1000, Keep: adaptertest.Window.Keep - 1000, Tokens: adaptertest.Window.Tokens}
 
 // answerAs lets an agent answer in the session.
 func answerAs(ctx context.Context, run *workspace.Run, d *adaptertest.Desk, name string) error {

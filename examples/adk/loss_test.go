@@ -128,7 +128,7 @@ func TestTheStateLosesNoWriteOfParallelCalls(t *testing.T) {
 		plug, err := kit.Plugin()
 		must(t, err)
 		play(t, state.NewContext(t.Context(), st), 1, session.InMemoryService(), kit.Tools(), plug)
-		return notes.Or(st, nil)
+		return notes.GetOr(st, nil)
 	})
 	if lost > 0 {
 		t.Errorf("lost or in another order in %d of 100 rounds", lost)

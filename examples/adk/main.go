@@ -67,7 +67,7 @@ type amount struct {
 
 // open returns a Manager whose messages an agent of adk answers.
 func open(ctx context.Context, db store.Store) (*workspace.Manager, error) {
-	kit := NewKit(&transcript.Window{Max: 20_000}, lookUp, approve, refund)
+	kit := NewKit(&transcript.Window{Target: 20_000}, lookUp, approve, refund)
 	plug, err := kit.Plugin()
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func talk(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("reply:", out.Reply)
-	fmt.Println(Notes.Or(view.State(), nil), Refunded.Or(view.State(), 0))
+	fmt.Println(Notes.GetOr(view.State(), nil), Refunded.GetOr(view.State(), 0))
 	return nil
 }
 

@@ -272,21 +272,21 @@ func (s *service) load(ctx context.Context, name string) (*chat, error) {
 		if !Session.Has(st) {
 			return errNoSession
 		}
-		sess.meta = Session.Or(st, Meta{})
-		for i, data := range Events.Or(st, nil) {
+		sess.meta = Session.GetOr(st, Meta{})
+		for i, data := range Events.GetOr(st, nil) {
 			event := &session.Event{}
 			if err := json.Unmarshal([]byte(data), event); err != nil {
 				return fmt.Errorf("adk: event %d: %w", i, err)
 			}
 			sess.events = append(sess.events, event)
 		}
-		return sess.merge(Values.Or(st, nil))
+		return sess.merge(Values.GetOr(st, nil))
 	})
 	for _, shared := range []string{Name(sess.meta.App), Name(sess.meta.App, sess.meta.User)} {
 		if err != nil {
 			return nil, err
 		}
-		err = s.read(ctx, shared, func(st *state.State) error { return sess.merge(Values.Or(st, nil)) })
+		err = s.read(ctx, shared, func(st *state.State) error { return sess.merge(Values.GetOr(st, nil)) })
 	}
 	return sess, err
 }

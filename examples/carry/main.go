@@ -52,7 +52,7 @@ func main() {
 	// this state.
 	calls := transcript.Pending(result.Output)
 	check(state.Messages.Set(st, []state.Message{state.ToolResult(calls[0], state.JSONText("99.00"))}))
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	for _, call := range transcript.Pending(msgs) {
 		fmt.Printf("not answered: %s(%s)\n", call.Name, call.Input)
 	}

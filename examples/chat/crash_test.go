@@ -25,7 +25,7 @@ func TestSurvivesCrashes(t *testing.T) {
 					m := p.Model(format,
 						statetest.Call("add_task", `{"task":"buy milk"}`), statetest.Say("I have noted it."),
 						statetest.Call("finish_task", `{"task":"buy milk"}`), statetest.Say("Well done."))
-					ask := open(&http.Client{Transport: &wire.Transport{Converse: true, Base: m}})
+					ask := open(&http.Client{Transport: &wire.Transport{Base: m}})
 					return &workspace.Options{Schema: state.MustSchema(tasks), Run: workspace.Loop(newLoop(ask))}
 				},
 				Messages: []workspace.Message{

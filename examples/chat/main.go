@@ -40,10 +40,9 @@ func set(name, status string) *tool.Tool {
 
 func main() {
 	client := &http.Client{Transport: &wire.Transport{ // all that connects State and SDK
-		Converse: true,
-		Window:   &transcript.Window{Max: 30_000},
-		Cache:    true,
-		Context:  func(_ context.Context, st *state.State) string { return st.Describe() },
+		Window:  &transcript.Window{Target: 30_000},
+		Cache:   true,
+		Context: func(_ context.Context, st *state.State) string { return st.Describe() },
 	}}
 	ctx, st, loop, lines := context.Background(), state.New(state.MustSchema(tasks)), newLoop(open(client)), bufio.NewScanner(os.Stdin)
 	for fmt.Print("> "); lines.Scan(); fmt.Print("> ") {
@@ -55,7 +54,7 @@ func main() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println(tasks.Or(st, nil))
+	fmt.Println(tasks.GetOr(st, nil))
 }
 
 // newLoop returns the loop of an agent with two tools.

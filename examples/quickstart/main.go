@@ -87,7 +87,7 @@ func next(st *state.State) (agent, why string) {
 		return "support", "the order is not known"
 	case state.ListLen(st, Documents) == 0:
 		return "retriever", "nothing is known about the order"
-	case Intent.Or(st, "") == "refund" && !Refund.Has(st):
+	case Intent.GetOr(st, "") == "refund" && !Refund.Has(st):
 		return "billing", "a refund is due"
 	case last.Agent != "general" || len(last.ToolCalls) > 0:
 		return "general", "the customer has no answer"
@@ -210,7 +210,7 @@ func (p *page) past() error {
 	}
 	for _, st := range []*state.State{before, p.st} {
 		p.line("  at version %-11d %d documents, refund %v, cost %.3f",
-			st.Version(), state.ListLen(st, Documents), Refund.Or(st, 0), Cost.Or(st, 0))
+			st.Version(), state.ListLen(st, Documents), Refund.GetOr(st, 0), Cost.GetOr(st, 0))
 	}
 	return nil
 }

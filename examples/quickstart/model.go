@@ -44,7 +44,7 @@ func theScript() *script {
 // ask sends one request for an agent: what the state is, and the conversation.
 func (s *script) ask(ctx context.Context, turn *loop.Turn) error {
 	me := turn.State() // reads, writes and signs with the agent's rights
-	talk, err := turn.Prompt(ctx, state.Messages.Or(me, nil))
+	talk, err := turn.Prompt(ctx, state.Messages.GetOr(me, nil))
 	if err != nil {
 		return err
 	}

@@ -65,14 +65,14 @@ func (d *desk) options() *workspace.Options {
 		Schema: schema,
 		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": agent}}),
 		Title:  title,
-		Window: &transcript.Window{Max: 8000}, // what the model reads; the page shows all
-		Live:   true,                          // also for those who are connected to another process
+		Window: &transcript.Window{Target: 8000}, // what the model reads; the page shows all
+		Live:   true,                             // also for those who are connected to another process
 	}
 }
 
 // title returns what was said first.
 func title(st *state.State) string {
-	for _, m := range state.Messages.Or(st, nil) {
+	for _, m := range state.Messages.GetOr(st, nil) {
 		return m.(state.TextMessage).Text()
 	}
 	return ""

@@ -46,10 +46,10 @@ func main() {
 	check(err)
 	db, err := sqlitestore.Open(context.Background(), *file, nil)
 	check(err)
-	desk := &desk{client: &http.Client{Transport: &wire.Transport{Converse: true}}, pace: *pace}
+	desk := &desk{client: &http.Client{Transport: &wire.Transport{}}, pace: *pace}
 	desk.url = modelURL(desk.pace)
 	opts := desk.options()
-	opts.Holder = listener.Addr().String()                                // which goes on at once with what was left there
+	opts.Name = listener.Addr().String()                                  // which goes on at once with what was left there
 	check(workspace.PublishSchema(context.Background(), db, opts.Schema)) // for stateinspect
 	m, err := workspace.Open(context.Background(), db, opts)
 	check(err)

@@ -46,7 +46,7 @@ func newSite(t *testing.T, model http.Handler) (site, *workspace.Manager) {
 	t.Setenv("OPENAI_API_KEY", "key")
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
-	d := &desk{client: &http.Client{Transport: &wire.Transport{Converse: true}}, url: server.URL, pace: time.Millisecond}
+	d := &desk{client: &http.Client{Transport: &wire.Transport{}}, url: server.URL, pace: time.Millisecond}
 	m, err := workspace.Open(t.Context(), store.NewMemory(), d.options())
 	require.NoError(t, err)
 	page := httptest.NewServer(routes(m))

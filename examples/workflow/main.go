@@ -116,13 +116,13 @@ func main() {
 	fmt.Println(out.Reply)
 	v, err := w.View(ctx, "ann")
 	check(err)
-	fmt.Println(Notes.Or(v.State(), nil), Refunded.Or(v.State(), 0))
+	fmt.Println(Notes.GetOr(v.State(), nil), Refunded.GetOr(v.State(), 0))
 	check(w.Close())
 }
 
 // parrot stands for a model. It refunds, then says so.
 func parrot(ctx context.Context, turn *loop.Turn) error {
-	msgs, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+	msgs, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func TestRefund(t *testing.T) {
 		statetest.Say("Refunded.").To("billing"),
 	)
 	require.Equal(t, "Refunded.", run(t, st, m, open))
-	require.Equal(t, 129.9, Refunded.Or(st, 0))
+	require.Equal(t, 129.9, Refunded.GetOr(st, 0))
 }
 
 // 2. Providers are overloaded, and connections break. In a bubble, waiting costs
@@ -94,7 +94,7 @@ func TestALostAnswerOfTheShop(t *testing.T) {
 		st := newDesk()
 		run(t, st, m, lossy)
 		require.Equal(t, map[string]int{"call_1": 2}, keys)
-		require.Equal(t, 129.9, Refunded.Or(st, 0))
+		require.Equal(t, 129.9, Refunded.GetOr(st, 0))
 	})
 }
 
@@ -128,8 +128,8 @@ func TestWhatARefundLeaves(t *testing.T) {
 	m := statetest.NewModel(t, provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`), statetest.Say("Refunded."))
 	before := st.Version()
 	run(t, st, m, open)
-	statetest.Equal(t, 129.9, Refunded.Or(st, 0))
-	statetest.Golden(t, "refund.txt", statetest.Transcript(state.Messages.Or(st, nil)))
+	statetest.Equal(t, 129.9, Refunded.GetOr(st, 0))
+	statetest.Golden(t, "refund.txt", statetest.Transcript(state.Messages.GetOr(st, nil)))
 	require.Contains(t, statetest.Journal(st, before, "refunded"), "billing set refunded call_1")
 }
 

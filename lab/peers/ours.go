@@ -46,7 +46,7 @@ func openOurs(ctx context.Context, s site, answer model) (handler, error) {
 			reply := answer(message{run.UserID(), msg.ID, text.Text()})
 			run.SetReply(reply)
 			return run.State().History().Append(state.InferenceResult{
-				Agent: "porter", History: state.Messages.Or(run.State(), nil),
+				Agent: "porter", History: state.Messages.GetOr(run.State(), nil),
 				Output: []state.Message{state.AssistantText(reply)},
 			})
 		},
@@ -73,7 +73,7 @@ func (o *ours) texts(ctx context.Context, user string) (texts []string, err erro
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range state.Messages.Or(view.State(), nil) {
+	for _, m := range state.Messages.GetOr(view.State(), nil) {
 		if text, ok := m.(state.TextMessage); ok && text.Role() == "user" {
 			texts = append(texts, text.Text())
 		}

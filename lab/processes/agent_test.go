@@ -50,7 +50,7 @@ func stepName(message string, step int) string { return message + "/" + strconv.
 // madeSteps returns the number of steps of a message in the log.
 func madeSteps(st *state.State, message string) int {
 	n := 0
-	for _, token := range log.Or(st, nil) {
+	for _, token := range log.GetOr(st, nil) {
 		if strings.HasPrefix(token, message+"/") {
 			n++
 		}
@@ -63,7 +63,7 @@ func topicOf(thread, message string, step int) string { return thread + " " + st
 
 // madeTopics returns the number of steps of a message in what is shared.
 func madeTopics(st *state.State, thread, message string) int {
-	topics := sharedTopics.Or(st, nil)
+	topics := sharedTopics.GetOr(st, nil)
 	n := 0
 	for step := range steps {
 		if slices.Contains(topics, topicOf(thread, message, step)) {
@@ -101,7 +101,7 @@ func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) 
 	}
 	a.m, err = workspace.Open(context.Background(), a.db, &workspace.Options{
 		Schema: schema, Queue: 8, TTL: t.TTL, StoreTimeout: time.Minute, // many fleets share the machine
-		Takeover: t.Takeover, Holder: t.Holder, Attempts: 1 << 20, Messages: 20, Results: 5,
+		Takeover: t.Takeover, Name: t.Holder, Attempts: 1 << 20, KeepMessages: 20, KeepResults: 5,
 		Run: func(ctx context.Context, r *workspace.Run) error { return run(a, ctx, r) },
 		Hooks: workspace.Hooks{
 			OnRunStart: func(_ context.Context, r *workspace.Run) {
@@ -153,7 +153,7 @@ func (a *agent) answer(q request) reply {
 func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 	st, id := r.State(), r.Message().ID
 	call := state.ToolCall{ID: "call_" + id, Name: "work", Input: state.JSON(`{"on":"` + id + `"}`)}
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	for _, left := range transcript.Pending(msgs) { // by a process that has died: the next step answers it
 		if left.ID == call.ID {
 			var err error
@@ -198,7 +198,7 @@ func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 // perform applies a step to the conversation.
 func perform(r *workspace.Run, step int, call state.ToolCall) error {
 	st := r.State()
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	result := state.InferenceResult{Agent: "worker", History: msgs}
 	switch step {
 	case 0:

@@ -32,7 +32,7 @@ func BenchmarkGoal(b *testing.B) {
 // warm measures a view and an update of a workspace of 5 000 messages that the
 // Manager has read before.
 func warm(b *testing.B) {
-	m, err := workspace.Open(b.Context(), store.NewMemory(), &workspace.Options{Messages: -1})
+	m, err := workspace.Open(b.Context(), store.NewMemory(), &workspace.Options{KeepMessages: -1})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, m.Close()) }()
 	require.NoError(b, m.Update(b.Context(), "ann", func(w *workspace.Workspace) error {
@@ -104,7 +104,7 @@ func handleAgainstSyncs(b *testing.B) {
 			return err
 		}
 		return r.State().History().Append(state.InferenceResult{
-			Agent: "porter", Prompt: prompt, History: state.Messages.Or(r.State(), nil),
+			Agent: "porter", Prompt: prompt, History: state.Messages.GetOr(r.State(), nil),
 			Output: []state.Message{state.AssistantText("Good evening, Ann. What can I do for you?")},
 		})
 	})
@@ -174,7 +174,7 @@ func median(times []time.Duration) time.Duration {
 // load measures the first view of a workspace of 10 000 messages by a Manager
 // that has never read it.
 func load(b *testing.B) {
-	opts := &workspace.Options{Messages: -1}
+	opts := &workspace.Options{KeepMessages: -1}
 	for name, open := range map[string]func(b *testing.B) store.Store{
 		"memory": func(*testing.B) store.Store { return store.NewMemory() },
 		"sqlite": func(b *testing.B) store.Store {

@@ -93,7 +93,7 @@ func (c *counter) Batch(ctx context.Context, writes []store.Write) ([]store.Revi
 // call of the model and sets three fields.
 func step(st *state.State, i int) error {
 	err := st.History().Append(state.InferenceResult{
-		Agent: "writer", Prompt: prompt, History: state.Messages.Or(st, nil),
+		Agent: "writer", Prompt: prompt, History: state.Messages.GetOr(st, nil),
 		Output: []state.Message{state.AssistantText(fmt.Sprintf("Chapter %d. %s", i, strings.Repeat("And so on. ", 40)))},
 	})
 	for _, key := range []string{"chapter", "page", "mood"} {

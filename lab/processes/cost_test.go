@@ -22,7 +22,7 @@ func TestCost(t *testing.T) {
 	m, err := workspace.Open(t.Context(), c, &workspace.Options{Run: func(_ context.Context, r *workspace.Run) error {
 		r.SetReply("Good evening, Ann.")
 		return r.State().History().Append(state.InferenceResult{
-			Agent: "porter", History: state.Messages.Or(r.State(), nil), Output: []state.Message{state.AssistantText("What can I do for you?")},
+			Agent: "porter", History: state.Messages.GetOr(r.State(), nil), Output: []state.Message{state.AssistantText("What can I do for you?")},
 		})
 	}})
 	require.NoError(t, err)
@@ -92,14 +92,14 @@ func endless(t testing.TB, db store.Store, wholeHistory bool) (handle, closeAll 
 		answer := state.AssistantText("What can I do for you, " + r.ID() + "?")
 		result := state.InferenceResult{Agent: "porter", Prompt: prompt, Output: []state.Message{answer}}
 		if wholeHistory {
-			result.History = state.Messages.Or(r.State(), nil)
+			result.History = state.Messages.GetOr(r.State(), nil)
 		}
 		if err := state.Messages.Set(r.State(), []state.Message{answer}); err != nil {
 			return err
 		}
 		return r.State().History().Append(result)
 	}
-	m, err := workspace.Open(t.Context(), db, &workspace.Options{Run: run, Messages: -1, Results: -1})
+	m, err := workspace.Open(t.Context(), db, &workspace.Options{Run: run, KeepMessages: -1, KeepResults: -1})
 	require.NoError(t, err)
 	n := 0
 	handle = func() {
@@ -115,7 +115,7 @@ func endless(t testing.TB, db store.Store, wholeHistory bool) (handle, closeAll 
 func TestCostOfLoading(t *testing.T) {
 	effort.SkipShort(t)
 	const n = 2000
-	db, opts := store.NewMemory(), &workspace.Options{Messages: -1}
+	db, opts := store.NewMemory(), &workspace.Options{KeepMessages: -1}
 	m, err := workspace.Open(t.Context(), db, opts)
 	require.NoError(t, err)
 	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {

@@ -242,9 +242,9 @@ func (c *client) choose(p *process) input {
 		}
 		q.User = fmt.Sprint("user ", message%users)
 		q.Message = fmt.Sprint("m", message)
-		q.Busy = []workspace.Busy{workspace.BusyEnqueue, workspace.BusyEnqueue, workspace.BusyEnqueue, workspace.BusyReject}[c.random.IntN(4)]
+		q.Busy = []workspace.WhenBusy{workspace.BusyEnqueue, workspace.BusyEnqueue, workspace.BusyEnqueue, workspace.BusyReject}[c.random.IntN(4)]
 		if message%users == 0 && c.random.IntN(3) == 0 { // runs of other users last longer and are taken over
-			q.Busy = []workspace.Busy{workspace.BusyInterrupt, workspace.BusyRollback}[c.random.IntN(2)]
+			q.Busy = []workspace.WhenBusy{workspace.BusyInterrupt, workspace.BusyRollback}[c.random.IntN(2)]
 		}
 	}
 	return q

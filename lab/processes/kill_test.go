@@ -110,7 +110,7 @@ func (f *fleet) lot(user string) error {
 	if f.task.Updates {
 		visits *= steps
 	}
-	got := []int{sharedSpent.Or(v.State(), 0), len(sharedTopics.Or(v.State(), nil)), sharedVisits.Or(v.State(), 0)}
+	got := []int{sharedSpent.GetOr(v.State(), 0), len(sharedTopics.GetOr(v.State(), nil)), sharedVisits.GetOr(v.State(), 0)}
 	if want := []int{2 * lot * steps, 2 * lot * steps, visits}; !slices.Equal(want, got) {
 		return fmt.Errorf("user %s: what is shared counts %v, want %v", user, got, want)
 	}
@@ -158,10 +158,10 @@ func (f *fleet) talk(user string) error {
 	if err != nil {
 		return err
 	}
-	if err := acceptable(state.Messages.Or(v.State(), nil)); err != nil {
+	if err := acceptable(state.Messages.GetOr(v.State(), nil)); err != nil {
 		return fmt.Errorf("user %s: in the end %w", user, err)
 	}
-	tokens := log.Or(v.State(), nil)
+	tokens := log.GetOr(v.State(), nil)
 	got := make([]string, len(tokens))
 	there := make(map[string]bool, len(tokens))
 	for i, token := range tokens {

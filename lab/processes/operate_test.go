@@ -153,7 +153,7 @@ func (o *operator) do(q request) reply {
 // send sends a message. One that cannot wait is sent with Handle, so that its run
 // can be abandoned.
 func (o *operator) send(q request) (reply, error) {
-	msg := workspace.Message{ID: q.Message, Content: state.UserText("Go on."), Busy: q.Busy}
+	msg := workspace.Message{ID: q.Message, Content: state.UserText("Go on."), WhenBusy: q.Busy}
 	if q.Busy == workspace.BusyEnqueue {
 		out, err := o.m.Submit(context.Background(), q.User, msg)
 		return reply{Status: out.Status, Run: out.RunID}, err

@@ -38,7 +38,7 @@ type request struct {
 	Op      string
 	User    string `json:",omitempty"`
 	Message string `json:",omitempty"`
-	Busy    workspace.Busy
+	Busy    workspace.WhenBusy
 	Handle  int `json:",omitempty"` // of a run that the worker holds
 }
 

@@ -174,7 +174,7 @@ func (s *scaled) makeWorkspaces(ctx context.Context, from, to int) ([]store.Entr
 
 func replyShortly(_ context.Context, r *workspace.Run) error {
 	r.SetReply("Good evening.")
-	return state.Messages.Set(r.State(), append(state.Messages.Or(r.State(), nil), state.AssistantText("Good evening.")))
+	return state.Messages.Set(r.State(), append(state.Messages.GetOr(r.State(), nil), state.AssistantText("Good evening.")))
 }
 
 // putAll puts entries in a batch.

@@ -155,7 +155,7 @@ func (f *fleet) stop(db store.Store, user string, slot int) error {
 	if taken != nil || before {
 		return errVoid
 	}
-	tokens := log.Or(v.State(), nil)
+	tokens := log.GetOr(v.State(), nil)
 	return errors.Join(f.shares(user, len(tokens)), f.refused(user, tokens))
 }
 
@@ -167,7 +167,7 @@ func (f *fleet) shares(thread string, commits int) error {
 	if err != nil {
 		return err
 	}
-	if n := sharedSpent.Or(v.State(), 0); n != commits {
+	if n := sharedSpent.GetOr(v.State(), 0); n != commits {
 		return fmt.Errorf("user %s: %d commits are shared, want %d", thread, n, commits)
 	}
 	return nil

@@ -123,13 +123,13 @@ func TestCommitTx(t *testing.T) {
 		calls := 0
 		require.NoError(t, r.CommitTx(t.Context(), func(tx *sql.Tx) error {
 			calls++
-			return s.insert(t.Context(), tx, "bought", bought.Or(r.State(), 0))
+			return s.insert(t.Context(), tx, "bought", bought.GetOr(r.State(), 0))
 		}))
 		require.Equal(t, 1, calls)
 		require.Equal(t, 1, s.order(t, "bought"))
 		v, err := m.View(t.Context(), "ann")
 		require.NoError(t, err)
-		require.Equal(t, 1, bought.Or(v.State(), 0))
+		require.Equal(t, 1, bought.GetOr(v.State(), 0))
 		require.NoError(t, r.CommitTx(t.Context(), func(tx *sql.Tx) error {
 			return s.insert(t.Context(), tx, "without changes", 2)
 		}))
@@ -151,7 +151,7 @@ func TestSubmitTx(t *testing.T) {
 			Schema: boughtSchema,
 			Run: func(ctx context.Context, r *workspace.Run) error {
 				r.SetReply("It is done.")
-				return bought.Set(r.State(), bought.Or(r.State(), 0)+1)
+				return bought.Set(r.State(), bought.GetOr(r.State(), 0)+1)
 			},
 		})
 		require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestSubmitTx(t *testing.T) {
 		for user, want := range map[string]int{"ann": 3, "ben": 1} {
 			v, err := m.View(ctx, user)
 			require.NoError(t, err)
-			require.Equal(t, want, bought.Or(v.State(), 0), user)
+			require.Equal(t, want, bought.GetOr(v.State(), 0), user)
 		}
 
 		// A thread is made with its message, or not at all, and none after the user
@@ -298,7 +298,7 @@ func TestCommitTxCut(t *testing.T) {
 			}
 			v, err := m.View(t.Context(), "ann")
 			require.NoError(t, err)
-			require.Equal(t, rounds, bought.Or(v.State(), 0))
+			require.Equal(t, rounds, bought.GetOr(v.State(), 0))
 			t.Logf("%d commits, %d calls of the function, %d failures", rounds, calls, failed)
 		})
 	}

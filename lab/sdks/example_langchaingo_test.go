@@ -30,7 +30,7 @@ func Example_langchaingo() {
 		return in.Amount, nil
 	}, tool.To(refunded, "")))
 
-	client := &http.Client{Transport: &wire.Transport{Converse: true}}
+	client := &http.Client{Transport: &wire.Transport{}}
 	llm, err := openai.New(openai.WithBaseURL(server.URL+"/v1"), openai.WithToken("key"), openai.WithModel("m"), openai.WithHTTPClient(client))
 	if err != nil {
 		panic(err)
@@ -43,10 +43,10 @@ func Example_langchaingo() {
 
 	fmt.Println(state.Messages.Set(st, []state.Message{state.UserText("Refund 30.")}))
 	fmt.Println(loop.Run(context.Background(), st))
-	for _, m := range state.Messages.Or(st, nil) {
+	for _, m := range state.Messages.GetOr(st, nil) {
 		fmt.Println(m)
 	}
-	fmt.Println(refunded.Or(st, 0))
+	fmt.Println(refunded.GetOr(st, 0))
 	// Output:
 	// <nil>
 	// Done. <nil>

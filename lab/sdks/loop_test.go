@@ -33,7 +33,7 @@ func converse(ctx context.Context, st *state.State, ask model) error {
 		if err := ask(ctx, "", never); err != nil {
 			return err
 		}
-		calls := transcript.Pending(state.Messages.Or(st, nil))
+		calls := transcript.Pending(state.Messages.GetOr(st, nil))
 		if len(calls) == 0 {
 			return nil
 		}
@@ -87,13 +87,13 @@ func requireRecorded(t *testing.T, p *provider, st *state.State) {
 func TestToolLoops(t *testing.T) {
 	each(t, func(t *testing.T, s sdk, streamed bool) {
 		p := newProvider(t)
-		ask := s.model(t, p, streamed, &wire.Transport{Converse: true})
+		ask := s.model(t, p, streamed, &wire.Transport{})
 		st := state.New(nil)
 		for turn := range 2 {
 			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("Where are #1 and #2?")}))
 			require.NoError(t, converse(t.Context(), st, ask))
 			require.Empty(t, p.refused)
-			msgs := state.Messages.Or(st, nil)
+			msgs := state.Messages.GetOr(st, nil)
 			said := msgs[len(msgs)-1].(state.TextMessage)
 			require.Contains(t, string(said.Raw()), "#1 is sent")
 			require.Contains(t, string(said.Raw()), "#2 is sent")
@@ -107,18 +107,18 @@ func TestToolLoops(t *testing.T) {
 	})
 }
 
-// Without Converse the request of the SDK is sent byte for byte.
+// With RecordOnly the request of the SDK is sent byte for byte.
 func TestBodiesOfSDKsAreTheSameBytes(t *testing.T) {
 	each(t, func(t *testing.T, s sdk, streamed bool) {
 		p := newProvider(t)
 		inner := &bodies{next: http.DefaultTransport}
-		outer := &bodies{next: &wire.Transport{Base: inner}}
+		outer := &bodies{next: &wire.Transport{RecordOnly: true, Base: inner}}
 		ask, st := s.model(t, p, streamed, outer), state.New(nil)
 		require.NoError(t, ask(state.NewContext(t.Context(), st), "Where are #1 and #2?", never))
 		require.Empty(t, p.refused)
 		require.Len(t, inner.seen, 1)
 		require.Equal(t, outer.seen, inner.seen)
-		require.Empty(t, state.Messages.Or(st, nil))
+		require.Empty(t, state.Messages.GetOr(st, nil))
 		require.Equal(t, 1, st.History().Len())
 		requireRecorded(t, p, st)
 	})

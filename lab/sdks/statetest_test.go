@@ -38,7 +38,7 @@ func TestScriptedModel(t *testing.T) {
 				}).Reads("#1 is sent").Reads("#2, größer is sent"),
 			)
 			m := statetest.NewModel(t, stateprovider.OpenAI, replies...)
-			whole, stream := s.open(t, "https://model.test", &http.Client{Transport: &wire.Transport{Base: m, Converse: true}})
+			whole, stream := s.open(t, "https://model.test", &http.Client{Transport: &wire.Transport{Base: m}})
 			ask := whole
 			if streamed {
 				ask = stream
@@ -49,7 +49,7 @@ func TestScriptedModel(t *testing.T) {
 			require.NoError(t, converse(t.Context(), st, ask))
 			require.GreaterOrEqual(t, time.Since(begun), time.Minute)
 
-			msgs := state.Messages.Or(st, nil)
+			msgs := state.Messages.GetOr(st, nil)
 			require.Contains(t, string(msgs[len(msgs)-1].Raw()), "größte Freude")
 			require.Len(t, m.Requests(), len(replies))
 			require.Equal(t, 2, st.History().Len())
@@ -67,7 +67,7 @@ func TestScriptedModelBreaksOff(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			m := statetest.NewModel(t, stateprovider.OpenAI, statetest.Say("This does not arrive whole.").Cut(2).Times(-1))
-			_, stream := s.open(t, "https://model.test", &http.Client{Transport: &wire.Transport{Base: m, Converse: true}})
+			_, stream := s.open(t, "https://model.test", &http.Client{Transport: &wire.Transport{Base: m}})
 			st := state.New(nil)
 			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("Hello?")}))
 			require.Error(t, stream(state.NewContext(t.Context(), st), "", never))

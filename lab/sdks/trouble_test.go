@@ -26,7 +26,7 @@ func TestARetryIsRecordedOnce(t *testing.T) {
 			}
 			return fault{}
 		}
-		ask, st := s.model(t, p, streamed, &wire.Transport{Converse: true}), state.New(nil)
+		ask, st := s.model(t, p, streamed, &wire.Transport{}), state.New(nil)
 		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("Where are #1 and #2?")}))
 		ctx := state.NewContext(t.Context(), st)
 		if err := ask(ctx, "", never); err != nil {
@@ -44,7 +44,7 @@ func TestCutStreamsAreErrorsOfTheSDK(t *testing.T) {
 	for _, s := range sdks {
 		t.Run(s.name, func(t *testing.T) {
 			p := newProvider(t)
-			ask := s.model(t, p, true, &wire.Transport{Converse: true, Base: unpooled(t)})
+			ask := s.model(t, p, true, &wire.Transport{Base: unpooled(t)})
 			begin := func() *state.State {
 				st := state.New(nil)
 				require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("Where are #1 and #2?")}))
@@ -63,7 +63,7 @@ func TestCutStreamsAreErrorsOfTheSDK(t *testing.T) {
 						continue
 					}
 					require.Zero(t, st.History().Len(), "cut after event %d", after)
-					require.Len(t, state.Messages.Or(st, nil), 1)
+					require.Len(t, state.Messages.GetOr(st, nil), 1)
 					require.Error(t, err, "cut after event %d, abruptly: %v", after, abrupt)
 				}
 			}
@@ -76,7 +76,7 @@ func TestCutResponsesAreErrorsOfTheSDK(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			p := newProvider(t)
 			p.trouble = func(int64) fault { return fault{after: 1} }
-			ask, st := s.model(t, p, false, &wire.Transport{Base: unpooled(t)}), state.New(nil)
+			ask, st := s.model(t, p, false, &wire.Transport{RecordOnly: true, Base: unpooled(t)}), state.New(nil)
 			require.Error(t, ask(state.NewContext(t.Context(), st), "Where are #1 and #2?", never))
 			require.Zero(t, st.History().Len())
 		})
@@ -87,7 +87,7 @@ func TestCutResponsesAreErrorsOfTheSDK(t *testing.T) {
 func TestAnswersThatAreRefusedAreErrorsOfTheSDK(t *testing.T) {
 	each(t, func(t *testing.T, s sdk, streamed bool) {
 		p := newProvider(t)
-		ask, st := s.model(t, p, streamed, &wire.Transport{}), state.New(nil).Snapshot()
+		ask, st := s.model(t, p, streamed, &wire.Transport{RecordOnly: true}), state.New(nil).Snapshot()
 		require.Error(t, ask(state.NewContext(t.Context(), st), "Where are #1 and #2?", never))
 		require.Equal(t, int64(1), p.requests.Load())
 	})
@@ -102,7 +102,7 @@ func TestClientsThatStopAtTheLastEvent(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			p := newProvider(t)
 			p.linger = true
-			ask, st := s.model(t, p, true, &wire.Transport{Converse: true, Base: unpooled(t)}), state.New(nil)
+			ask, st := s.model(t, p, true, &wire.Transport{Base: unpooled(t)}), state.New(nil)
 			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("Where are #1 and #2?")}))
 			require.NoError(t, ask(state.NewContext(t.Context(), st), "", func() bool { return st.History().Len() > 0 }))
 			require.Equal(t, 1, st.History().Len())
@@ -134,7 +134,7 @@ func TestLoad(t *testing.T) {
 		}
 		return fault{}
 	}
-	transport := &wire.Transport{Converse: true, Window: &transcript.Window{Max: 2000, Tokens: func(state.Message) int { return 100 }}, Base: unpooled(t)}
+	transport := &wire.Transport{Window: &transcript.Window{Target: 2000, Tokens: func(state.Message) int { return 100 }}, Base: unpooled(t)}
 	var wg sync.WaitGroup
 	states := make([]*state.State, users)
 	var answered, failed, left [users]int
@@ -199,7 +199,7 @@ func TestLoad(t *testing.T) {
 // prepare does what a program does between two calls of a model: it answers the
 // calls of tools, or lets the user speak.
 func prepare(st *state.State) error {
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	if calls := transcript.Pending(msgs); len(calls) > 0 {
 		for _, r := range must(tool.Run(context.Background(), st, []*tool.Tool{lookup}, calls)) {
 			if err := st.History().Answer(r.Message); err != nil {

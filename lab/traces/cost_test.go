@@ -44,7 +44,7 @@ func TestCostOfRecordings(t *testing.T) {
 			cost("described in front, all", wire.Transport{Prompt: describeRequests})
 			cost("described behind, last 20", wire.Transport{Context: describeRequests}, last)
 			all := cost("described behind, all", wire.Transport{Context: describeRequests})
-			windowed := cost("described behind, window", wire.Transport{Context: describeRequests, Window: &transcript.Window{Max: max}})
+			windowed := cost("described behind, window", wire.Transport{Context: describeRequests, Window: &transcript.Window{Target: max}})
 			require.Less(t, windowed.billed(), trimmed.billed())
 			require.Less(t, windowed.billed(), all.billed()*11/10)
 			require.LessOrEqual(t, windowed.largest, max*5/4)
@@ -100,7 +100,7 @@ func readConversations(t *testing.T, folder string) (all []conversation) {
 // play asks for each answer in the conversation, and gets the recorded one.
 func (c conversation) play(t *testing.T, transport wire.Transport, fields ...state.Part) paid {
 	server := &recordedModel{}
-	transport.Base, transport.Converse = server, true
+	transport.Base = server
 	client, st := &http.Client{Transport: &transport}, state.New(state.MustSchema(append(fields, requestsField)...))
 	system := 0 // the program sends the system prompt
 	for c.said[system][0].Role() == "system" {

@@ -138,7 +138,7 @@ func playStep(st *state.State, step *Step, talk []state.Message) ([]state.Messag
 		talk = append(talk, step.Said...)
 	}
 	agent := st.As(step.Agent)
-	if activeAgent.Or(agent, "") != step.Agent {
+	if activeAgent.GetOr(agent, "") != step.Agent {
 		if err := activeAgent.Set(agent, step.Agent); err != nil {
 			return talk, err
 		}

@@ -56,7 +56,7 @@ func TestPlayedResult(t *testing.T) {
 	msgs, err := state.Messages.Get(st)
 	require.NoError(t, err)
 	require.Equal(t, raws(talk), raws(msgs))
-	require.Equal(t, "assistant", activeAgent.Or(st, ""))
+	require.Equal(t, "assistant", activeAgent.GetOr(st, ""))
 }
 
 // A check that never fails is useless: each row breaks something that it must

@@ -211,7 +211,7 @@ func tokensBehind(t *testing.T, before []asked, x asked) int {
 	least, most := 1, 1<<20
 	for least < most {
 		max := (least + most) / 2
-		if _, err := (&transcript.Window{Max: max, Keep: 1}).Messages(t.Context(), st.Snapshot(), extra); err != nil {
+		if _, err := (&transcript.Window{Target: max, Keep: 1}).Messages(t.Context(), st.Snapshot(), extra); err != nil {
 			least = max + 1
 		} else {
 			most = max

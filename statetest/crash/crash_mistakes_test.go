@@ -72,7 +72,7 @@ func leavesCallOpen(t *testing.T, mistake bool) {
 		Open: func(p *crash.Process) *workspace.Options {
 			m := p.Model(provider.OpenAI, statetest.Call("refund", `{"amount":129.9}`))
 			return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
-				r, err := m.Next(ctx, "desk", state.Messages.Or(run.State(), nil))
+				r, err := m.Next(ctx, "desk", state.Messages.GetOr(run.State(), nil))
 				if err != nil {
 					return workspace.RetryAfter(err, time.Second)
 				}
@@ -123,7 +123,7 @@ func countsOutside(_ context.Context, _ *crash.Process, run *workspace.Run, mist
 func chosenKey(ctx context.Context, p *crash.Process, run *workspace.Run, commit func() error) error {
 	st := run.State()
 	key := time.Now().Format(time.RFC3339)
-	if stored := notes.Or(st, nil); len(stored) > 0 {
+	if stored := notes.GetOr(st, nil); len(stored) > 0 {
 		key = stored[0]
 	} else if err := notes.Set(st, []string{key}); err != nil {
 		return err
@@ -176,7 +176,7 @@ func countsInProcess(t *testing.T, mistake bool) {
 			steps := 0
 			return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
 				st := run.State()
-				for i := len(notes.Or(st, nil)); i < 2; i++ {
+				for i := len(notes.GetOr(st, nil)); i < 2; i++ {
 					if _, err := looptest.Retried(ctx, p, "step", fmt.Sprint(run.ID(), "/", i), i); err != nil {
 						return err
 					}
@@ -189,7 +189,7 @@ func countsInProcess(t *testing.T, mistake bool) {
 					}
 				}
 				if !mistake {
-					steps = len(notes.Or(st, nil))
+					steps = len(notes.GetOr(st, nil))
 				}
 				return refunded.Replace(st, float64(steps))
 			}}
@@ -257,7 +257,7 @@ func asksForTheCallAgain(t *testing.T, mistake bool) {
 			return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
 				history := run.State().History()
 				for {
-					said := state.Messages.Or(run.State(), nil)
+					said := state.Messages.GetOr(run.State(), nil)
 					accepted, _ := transcript.Repair(said, transcript.OpenAI, transcript.Policy{AnswerCalls: true})
 					for _, failed := range accepted[len(said):] {
 						if err := history.Answer(failed.(state.ToolResultMessage)); err != nil {

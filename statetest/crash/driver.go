@@ -38,7 +38,7 @@ func (k *testCase) process() (*Process, error) {
 		return nil, fmt.Errorf("the function Open returns no Options")
 	}
 	o := *opts
-	o.Holder = "" // a name would let B end what A, which only stands still, holds
+	o.Name = "" // a name would let B end what A, which only stands still, holds
 	if k.observer == nil {
 		if err := k.observe(o); err != nil {
 			return nil, err

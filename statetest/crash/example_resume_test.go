@@ -22,7 +22,7 @@ func ExampleResume() {
 		crash.Resume(t, "testdata/workspaces/v1/*.json", func(p *crash.Process) *workspace.Options {
 			m := p.Model(provider.OpenAI, statetest.Say("Done.").Times(-1))
 			return &workspace.Options{Schema: schema, Run: func(ctx context.Context, run *workspace.Run) error {
-				result, err := m.Next(ctx, "desk", state.Messages.Or(run.State(), nil))
+				result, err := m.Next(ctx, "desk", state.Messages.GetOr(run.State(), nil))
 				if err != nil {
 					return err
 				}

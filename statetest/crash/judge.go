@@ -41,7 +41,7 @@ func endingOf(w *world, v *workspace.View, schema *state.Schema) (*ending, error
 			e.fields[edit.Field] = edit.Value
 		}
 	}
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	e.length = len(msgs)
 	if e.requests = askedOf(w); len(e.requests) > 0 {
 		e.said = conversationOf(w, msgs)
@@ -72,7 +72,7 @@ func checkEnd(w *world, v *workspace.View) []string {
 // checkEndConversation returns what the providers would refuse of the conversation.
 // Calls that are suspended are open.
 func checkEndConversation(w *world, v *workspace.View) []string {
-	msgs := state.Messages.Or(v.State(), nil)
+	msgs := state.Messages.GetOr(v.State(), nil)
 	var suspended []state.ToolCall
 	for _, s := range v.Suspended() {
 		suspended = append(suspended, s.ToolCall)

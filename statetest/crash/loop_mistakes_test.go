@@ -25,7 +25,7 @@ func ownLoop(
 			Open: func(p *crash.Process) *workspace.Options {
 				m := p.Model(provider.OpenAI, statetest.Say("Hello.").Times(-1))
 				return &workspace.Options{Schema: crashSchema, Run: func(ctx context.Context, run *workspace.Run) error {
-					msgs := state.Messages.Or(run.State(), nil)
+					msgs := state.Messages.GetOr(run.State(), nil)
 					if last, _ := msgs[len(msgs)-1].(state.TextMessage); last.Role() == "assistant" {
 						if ended, err := goOn(run, last, mistake); ended || err != nil {
 							return err
@@ -35,9 +35,9 @@ func ownLoop(
 					if err != nil {
 						return err
 					}
-					said, err := m.Next(turn.Context(ctx), "", state.Messages.Or(run.State(), nil))
+					said, err := m.Next(turn.Context(ctx), "", state.Messages.GetOr(run.State(), nil))
 					for n := 1; err == nil && n < asks && mistake && run.Attempt() > 0; n++ {
-						_, err = m.Next(turn.Context(ctx), "", state.Messages.Or(run.State(), nil))
+						_, err = m.Next(turn.Context(ctx), "", state.Messages.GetOr(run.State(), nil))
 					}
 					if err != nil {
 						return workspace.RetryAfter(err, time.Second)

@@ -38,7 +38,7 @@ func (d desk) handle(p *crash.Process, reply string) *workspace.Options {
 	return &workspace.Options{Schema: d.schema, Run: func(ctx context.Context, run *workspace.Run) error {
 		st := run.State()
 		for _, step := range []string{d.charge, "mail"} {
-			if slices.Contains(d.steps.Or(st, nil), step) {
+			if slices.Contains(d.steps.GetOr(st, nil), step) {
 				continue
 			}
 			if err := errors.Join(d.amount(st), d.steps.Set(st, []string{step})); err != nil {
@@ -52,7 +52,7 @@ func (d desk) handle(p *crash.Process, reply string) *workspace.Options {
 				return err
 			}
 		}
-		result, err := m.Next(ctx, "desk", state.Messages.Or(st, nil))
+		result, err := m.Next(ctx, "desk", state.Messages.GetOr(st, nil))
 		if err != nil {
 			return workspace.RetryAfter(err, time.Second)
 		}

@@ -62,7 +62,7 @@ func books(hotel, train string) opened {
 	return handler(crashSchema, func(ctx context.Context, p *crash.Process, run *workspace.Run) error {
 		for _, step := range []string{hotel, train} {
 			guard := run.Message().ID + "/" + step
-			if strings.Contains(fmt.Sprint(notes.Or(run.State(), nil)), guard) {
+			if strings.Contains(fmt.Sprint(notes.GetOr(run.State(), nil)), guard) {
 				continue
 			}
 			if _, err := looptest.Retried(ctx, p, "book", run.ID()+"/"+step, "Rome"); err != nil {
@@ -91,7 +91,7 @@ func greeter(then func(ctx context.Context, p *crash.Process, run *workspace.Run
 			if err := then(ctx, p, run); err != nil {
 				return err
 			}
-			r, err := m.Next(ctx, "desk", state.Messages.Or(run.State(), nil))
+			r, err := m.Next(ctx, "desk", state.Messages.GetOr(run.State(), nil))
 			if err != nil {
 				return workspace.RetryAfter(err, time.Second)
 			}

@@ -29,7 +29,7 @@ func sharesFields(ctx context.Context, run *workspace.Run) error {
 			sharedCredit.Update(s, func(n int) (int, error) { return n + 10, nil }),
 		)
 	}
-	if !sharedTopics.Has(s) || len(sharedTopics.Or(s, nil))%2 == 0 {
+	if !sharedTopics.Has(s) || len(sharedTopics.GetOr(s, nil))%2 == 0 {
 		if err := errors.Join(add("first of "+run.Message().ID), run.Commit(ctx)); err != nil {
 			return err
 		}
@@ -47,8 +47,8 @@ func TestSharedFieldsSurviveCrashes(t *testing.T) {
 		Setup:    func(w *workspace.Workspace) error { return sharedCredit.Set(w.State(), 5) },
 		Messages: []workspace.Message{{ID: "1", Content: state.UserText("Hello.")}, {ID: "2", Content: state.UserText("Hello again.")}},
 		Check: func(t testing.TB, v *workspace.View) {
-			require.Equal(t, 4, sharedVisits.Or(v.State(), 0))
-			require.Equal(t, 45, sharedCredit.Or(v.State(), 0))
+			require.Equal(t, 4, sharedVisits.GetOr(v.State(), 0))
+			require.Equal(t, 45, sharedCredit.GetOr(v.State(), 0))
 			require.Len(t, v.Memory().List(), 4)
 		},
 	}.Run(t)

@@ -32,7 +32,7 @@ import (
 // Effect and Store is neither cut off nor counted.
 type Test struct {
 	// Open makes the options of a process, and what else lives in it. Its
-	// Options.Holder is ignored.
+	// Options.Name is ignored.
 	Open func(p *Process) *workspace.Options
 
 	// Messages are sent one by one, with their IDs, and again after a crash, as
@@ -202,11 +202,11 @@ func (r *testRun) judge(k *testCase, faults int) {
 		return
 	}
 	k.w.fail(compareEnds(r.want, k.end, r.Ignore)...)
-	k.w.fail(compareUsers(r.want, k.end, k.opts.Messages)...)
+	k.w.fail(compareUsers(r.want, k.end, k.opts.KeepMessages)...)
 	if len(r.Ignore) == 0 { // else prompts may tell what differs
 		k.w.fail(compareRequests(r.want.requests, k.end.requests, faults)...)
 	}
-	if r.want.said != nil && !mayBeTrimmed(k.end, k.opts.Messages) {
+	if r.want.said != nil && !mayBeTrimmed(k.end, k.opts.KeepMessages) {
 		k.w.fail(compareConversations(r.want.said, k.end.said)...)
 	}
 	k.w.secrets.Add(r.want.state)

@@ -112,11 +112,11 @@ func TestGoesOnAfterAKill(t *testing.T) {
 		require.Empty(t, transcript.Check(history, profile))
 	}
 	require.Equal(t, []string{"where is my order #W1?", "refund it", "and #W2?"}, requests(history))
-	require.Equal(t, 30.0, Refunded.Or(v.State(), 0))
+	require.Equal(t, 30.0, Refunded.GetOr(v.State(), 0))
 	require.Nil(t, v.Run)
 	require.Empty(t, v.Queue)
 	require.Empty(t, v.DeadLetters)
-	require.Len(t, requests(state.Messages.Or(view(t, file, "bob").State(), nil)), 2)
+	require.Len(t, requests(state.Messages.GetOr(view(t, file, "bob").State(), nil)), 2)
 }
 
 func TestInterruptAndReset(t *testing.T) {
@@ -134,7 +134,7 @@ func TestInterruptAndReset(t *testing.T) {
 	require.ElementsMatch(t, []string{"alice: [interrupted]", "alice: I look up orders, refund them, and remember things."}, answer)
 
 	v := view(t, file, "alice")
-	history := state.Messages.Or(v.State(), nil)
+	history := state.Messages.GetOr(v.State(), nil)
 	require.Empty(t, transcript.Check(history, transcript.OpenAI))
 	require.Equal(t, []string{"where is my order #W1?", "refund it", "stop, cancel it"}, requests(history))
 	require.False(t, Refunded.Has(v.State()), "nobody has heard of the refund")
@@ -186,8 +186,8 @@ func TestLostAnswerOfARefund(t *testing.T) {
 	require.True(t, db.lost)
 	v, err := m.View(t.Context(), "alice")
 	require.NoError(t, err)
-	require.Equal(t, 30.0, Refunded.Or(v.State(), 0))
-	history := state.Messages.Or(v.State(), nil)
+	require.Equal(t, 30.0, Refunded.GetOr(v.State(), 0))
+	history := state.Messages.GetOr(v.State(), nil)
 	require.Equal(t, `{"order":"#W1","refunded":30}`, text(history[len(history)-1]))
 }
 

@@ -61,7 +61,7 @@ func main() {
 func (d *desk) finish(ctx context.Context) {
 	for running := true; running; {
 		running = false
-		for s, err := range d.m.Busy(ctx) {
+		for s, err := range d.m.Active(ctx) {
 			check(err)
 			running = running || s.Run != nil
 		}
@@ -88,7 +88,7 @@ func (d *desk) read(ctx context.Context, lines *bufio.Scanner, session string) b
 		case ok:
 			msg := workspace.Message{ID: fmt.Sprint(session, "/", n), Content: state.UserText(text)}
 			if strings.HasPrefix(user, "!") {
-				user, msg.Busy = user[1:], workspace.BusyInterrupt
+				user, msg.WhenBusy = user[1:], workspace.BusyInterrupt
 			}
 			out, err := d.m.Submit(ctx, user, msg)
 			complain(err)

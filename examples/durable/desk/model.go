@@ -20,7 +20,7 @@ func (s *shop) answer(ctx context.Context, run *workspace.Run) error {
 
 // ask asks the model for its next message.
 func ask(ctx context.Context, turn *loop.Turn) error {
-	prompt, err := turn.Prompt(ctx, state.Messages.Or(turn.State(), nil))
+	prompt, err := turn.Prompt(ctx, state.Messages.GetOr(turn.State(), nil))
 	if err != nil {
 		return err
 	}

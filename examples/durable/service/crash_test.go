@@ -23,7 +23,7 @@ import (
 // may be away.
 func open(p *crash.Process, replies ...statetest.Reply) *workspace.Options {
 	m := p.Model(provider.OpenAI, replies...)
-	return options(&http.Client{Transport: &wire.Transport{Converse: true, Base: m}}, func(ctx context.Context, key string, in order) error {
+	return options(&http.Client{Transport: &wire.Transport{Base: m}}, func(ctx context.Context, key string, in order) error {
 		_, err := p.Effect(ctx, "refund", key, in)
 		for err != nil && ctx.Err() == nil { // what has come of it is not known
 			time.Sleep(time.Second)
@@ -51,7 +51,7 @@ func TestSurvivesCrashes(t *testing.T) {
 	ask := workspace.Message{ID: "1", Content: state.UserText("Refund my order #W1.")}
 	check := func(want map[string]float64) func(testing.TB, *workspace.View) {
 		return func(t testing.TB, v *workspace.View) {
-			require.Equal(t, want, refunds.Or(v.State(), nil))
+			require.Equal(t, want, refunds.GetOr(v.State(), nil))
 			require.Empty(t, v.Suspended())
 		}
 	}

@@ -90,7 +90,7 @@ func thread(r *http.Request) string {
 
 // title is the first message of a conversation.
 func title(st *state.State) string {
-	if said := state.Messages.Or(st, nil); len(said) > 0 {
+	if said := state.Messages.GetOr(st, nil); len(said) > 0 {
 		return said[0].Text()
 	}
 	return ""
@@ -160,7 +160,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	db, err := sqlitestore.Open(context.Background(), *file, nil)
 	check(err)
-	m, err := workspace.Open(context.Background(), db, options(&http.Client{Transport: &wire.Transport{Converse: true}}, printed))
+	m, err := workspace.Open(context.Background(), db, options(&http.Client{Transport: &wire.Transport{}}, printed))
 	check(err)
 	routes(m)
 	srv := &http.Server{Addr: *addr, BaseContext: func(net.Listener) context.Context { return ctx }}

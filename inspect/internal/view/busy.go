@@ -81,7 +81,7 @@ func (r workspaceRow) since() time.Time {
 func (src *Source) Busy(ctx context.Context, q Query) (*Page, error) {
 	var all []workspaceRow
 	data := busyData{Counts: []kindCount{}, Rows: []workspaceRow{}}
-	for s, err := range src.manager.Busy(ctx) {
+	for s, err := range src.manager.Active(ctx) {
 		switch {
 		case err != nil:
 			return nil, err

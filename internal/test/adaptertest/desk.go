@@ -23,7 +23,7 @@ const UserID = "ann"
 
 // Window is the window of the agents. It shows at most six messages, if what a
 // request has besides them is no more than another one.
-var Window = &transcript.Window{Max: 6900, Keep: 5000, Tokens: func(state.Message) int { return 1000 }}
+var Window = &transcript.Window{Target: 6900, Keep: 5000, Tokens: func(state.Message) int { return 1000 }}
 
 // The fields of the scenario.
 var (

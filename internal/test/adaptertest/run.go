@@ -143,7 +143,7 @@ func (a Adapter) play(ctx context.Context, file string, killAt int) (d *Desk, er
 	d = &Desk{outside: store.NewManager(db, "outside:"), killAt: killAt, calls: map[string]int{}}
 	m, err := workspace.Open(ctx, db, &workspace.Options{
 		Schema: a.schema(),
-		Holder: "desk", // what a killed process has left need not wait
+		Name:   "desk", // what a killed process has left need not wait
 		Run:    func(ctx context.Context, run *workspace.Run) error { return a.Answer(ctx, run, d) },
 		Hooks:  workspace.Hooks{OnRunComplete: func(context.Context, *workspace.Run, error) { d.point() }},
 	})
@@ -221,16 +221,16 @@ func check(t testing.TB, view *workspace.View) {
 	for _, topic := range topics {
 		want = append(want, UserID+": "+topic)
 	}
-	if notes := Notes.Or(st, nil); !slices.Equal(want, notes) {
+	if notes := Notes.GetOr(st, nil); !slices.Equal(want, notes) {
 		t.Errorf("adaptertest: notes %q, want %q", notes, want)
 	}
-	if refunded := Refunded.Or(st, 0); refunded != 30 {
+	if refunded := Refunded.GetOr(st, 0); refunded != 30 {
 		t.Errorf("adaptertest: refunded %v, want 30", refunded)
 	}
 	if view.Run != nil || len(view.Queue)+len(view.DeadLetters)+len(view.Suspended()) > 0 {
 		t.Errorf("adaptertest: something is left to do: %v", view)
 	}
-	checkConversation(t, state.Messages.Or(st, nil))
+	checkConversation(t, state.Messages.GetOr(st, nil))
 }
 
 func checkConversation(t testing.TB, msgs []state.Message) {

@@ -57,7 +57,7 @@ func (*Talk) Describe(_ context.Context, st *state.State) string { return st.Des
 func Talks(t *testing.T, fields []state.Part, answer func(ctx context.Context, run *workspace.Run, talk *Talk) error) {
 	t.Run("prefix", func(t *testing.T) {
 		talk := newTalk(1)
-		talk.window.Max, talk.window.Keep, talk.window.Summarize, talk.waits = 3500, 0, nil, false
+		talk.window.Target, talk.window.Keep, talk.window.Summarize, talk.waits = 3500, 0, nil, false
 		if err := talk.hold(t.Context(), 60, fields, answer); err != nil {
 			t.Fatal(err)
 		}
@@ -84,8 +84,8 @@ func Talks(t *testing.T, fields []state.Part, answer func(ctx context.Context, r
 
 func newTalk(seed uint64) *Talk {
 	talk := &Talk{rng: rand.New(rand.NewPCG(seed, 2)), waits: true, formats: []*prefix{{format: provider.OpenAI}, {format: provider.Anthropic}}}
-	talk.window = &transcript.Window{Max: 1200 + talk.rng.IntN(4000)}
-	talk.window.Keep = talk.window.Max/2 + talk.rng.IntN(talk.window.Max/2)
+	talk.window = &transcript.Window{Target: 1200 + talk.rng.IntN(4000)}
+	talk.window.Keep = talk.window.Target/2 + talk.rng.IntN(talk.window.Target/2)
 	if talk.rng.IntN(2) == 0 {
 		talk.window.Summarize = func(context.Context, transcript.Past) (string, error) { return "They have talked.", nil }
 	}
@@ -183,8 +183,8 @@ func (talk *Talk) Next(st *state.State, prompt []state.Message) (state.Message, 
 		talk.moves++
 	}
 	talk.begin = place.Begin
-	if shown > talk.window.Max+talk.window.Keep {
-		return nil, fmt.Errorf("adaptertest: about %d tokens are shown, with a Max of %d", shown, talk.window.Max)
+	if shown > talk.window.Target+talk.window.Keep {
+		return nil, fmt.Errorf("adaptertest: about %d tokens are shown, with a Max of %d", shown, talk.window.Target)
 	}
 	if talk.rng.IntN(3) > 0 {
 		return state.AssistantText(strings.Repeat("It is so. ", 1+talk.rng.IntN(30))), nil

@@ -79,7 +79,7 @@ func TestLongListsCostWhatIsAddedToThem(t *testing.T) {
 	require.NoError(t, rows.Set(st, longRows))
 	require.NoError(t, last.Set(st, long))
 	require.NoError(t, one.Set(st, longRows))
-	require.Equal(t, longRows[n-1:], one.Or(st, nil))
+	require.Equal(t, longRows[n-1:], one.GetOr(st, nil))
 
 	const times = 1000
 	forks := []*state.State{st.Fork(), st.Fork()}

@@ -101,7 +101,7 @@ var memKinds = map[string]func(st *state.State, i int) error{
 		return st.Patch(values)
 	},
 	"transaction": func(st *state.State, i int) error {
-		return st.Update(func(tx *state.State) error { return memText.Set(tx, fmt.Sprint(len(memText.Or(tx, "")), i)) })
+		return st.Update(func(tx *state.State) error { return memText.Set(tx, fmt.Sprint(len(memText.GetOr(tx, "")), i)) })
 	},
 	"aborted transaction": func(st *state.State, i int) error {
 		_ = st.Update(func(tx *state.State) error { _ = memText.Set(tx, "lost"); return context.Canceled })
@@ -161,7 +161,7 @@ var memKinds = map[string]func(st *state.State, i int) error{
 	},
 	"answer": func(st *state.State, i int) error {
 		call := state.ToolCall{ID: "call", Name: "tool"}
-		err := st.History().Push(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}})
+		err := st.History().AppendOutside(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}})
 		if err == nil {
 			err = st.History().Answer(state.ToolResult(call, state.JSON(fmt.Sprint(i))))
 		}

@@ -77,7 +77,7 @@ func TestWorkIsLinear(t *testing.T) {
 				st := state.New(nil)
 				for r := range results(n, 250) {
 					require.NoError(t, st.History().Append(r))
-					require.NoError(t, st.History().Push(r))
+					require.NoError(t, st.History().AppendOutside(r))
 				}
 				require.Len(t, st.History().Pending(), 2*n)
 				require.Len(t, st.History().Pending(state.ToolCall{Name: "f"}), 2*n-1)
@@ -85,7 +85,7 @@ func TestWorkIsLinear(t *testing.T) {
 			"suspended calls of one name": func(t *testing.T, n int) {
 				st := state.New(nil)
 				for r := range results(n, 1) {
-					require.NoError(t, st.History().Push(r))
+					require.NoError(t, st.History().AppendOutside(r))
 				}
 				suspended := slices.Repeat([]state.ToolCall{{Name: "f"}}, n-1)
 				require.Len(t, st.History().Pending(suspended...), 1)

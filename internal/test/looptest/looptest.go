@@ -98,6 +98,6 @@ func say(id, text string) workspace.Message {
 
 // paidOnce requires that a workspace has paid 129.9, and that no call waits.
 func paidOnce(t testing.TB, v *workspace.View) {
-	require.Equal(t, 129.9, paid.Or(v.State(), 0))
+	require.Equal(t, 129.9, paid.GetOr(v.State(), 0))
 	require.Empty(t, v.Suspended())
 }

@@ -42,7 +42,7 @@ func ByAsk(p *crash.Process, replies ...statetest.Reply) func(context.Context, *
 
 // overHTTP asks a model with nothing but a client and package wire.
 func overHTTP(m *statetest.Model, path, body string) func(context.Context, *loop.Turn) error {
-	client := &http.Client{Transport: &wire.Transport{Converse: true, Base: m}}
+	client := &http.Client{Transport: &wire.Transport{Base: m}}
 	return func(ctx context.Context, _ *loop.Turn) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://model"+path, strings.NewReader(body))
 		if err != nil {

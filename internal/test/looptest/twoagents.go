@@ -70,6 +70,6 @@ func TwoAgents() map[string]crash.Test {
 
 // lastSpeaker returns the role of the last message.
 func lastSpeaker(st *state.State) string {
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	return msgs[len(msgs)-1].Role()
 }

@@ -104,7 +104,7 @@ func (m *programRun) step(s *stateModel, o programStep) {
 		if o.kind == "append" {
 			m.agree(o, s.do(writes...), s.st.History().Append(r))
 		} else {
-			m.agree(o, s.do(writes...), s.st.History().Push(r))
+			m.agree(o, s.do(writes...), s.st.History().AppendOutside(r))
 		}
 	case "answer":
 		m.answer(s, o)

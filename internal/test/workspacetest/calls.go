@@ -35,7 +35,7 @@ func RandomCalls(t *testing.T, rng *rand.Rand, ttl time.Duration, begin func() C
 	for n := range 40 {
 		p := present[rng.IntN(len(present))]
 		user := fmt.Sprint("user", rng.IntN(3))
-		msg := WhenBusy(workspace.Busy(rng.IntN(5)), Text(fmt.Sprint(n/2)))
+		msg := WhenBusy(workspace.WhenBusy(rng.IntN(5)), Text(fmt.Sprint(n/2)))
 		call, stop := context.WithCancel(ctx)
 		if chance(0.2) {
 			time.AfterFunc(time.Duration(rng.Int64N(int64(ttl))), stop)

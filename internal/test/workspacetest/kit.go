@@ -28,9 +28,9 @@ func Text(id string) workspace.Message {
 	return workspace.Message{ID: id, Content: state.UserText("text of " + id)}
 }
 
-// WhenBusy returns the message with its own Busy.
-func WhenBusy(busy workspace.Busy, msg workspace.Message) workspace.Message {
-	msg.Busy = busy
+// WhenBusy returns the message with its own WhenBusy.
+func WhenBusy(busy workspace.WhenBusy, msg workspace.Message) workspace.Message {
+	msg.WhenBusy = busy
 	return msg
 }
 
@@ -67,7 +67,7 @@ func View(t testing.TB, m *workspace.Manager, user string) *workspace.View {
 func Conversation(t testing.TB, w *workspace.View) []string {
 	t.Helper()
 	var lines []string
-	for _, msg := range state.Messages.Or(w.State(), nil) {
+	for _, msg := range state.Messages.GetOr(w.State(), nil) {
 		if said, ok := msg.(state.TextMessage); ok {
 			lines = append(lines, said.Text())
 		} else {

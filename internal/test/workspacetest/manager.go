@@ -42,11 +42,11 @@ func (s *suite) Takeover(t *testing.T) {
 						require.Equal(t, 1, r.Attempt())
 						require.Equal(t, run.ID(), r.ID())
 					}
-					msgs := state.Messages.Or(r.State(), nil)
+					msgs := state.Messages.GetOr(r.State(), nil)
 					if r.Message().ID == "1" {
 						require.Len(t, transcript.Pending(msgs), len(msgs)-1, "calls stay open")
 					}
-					seen = append(seen, fmt.Sprint(r.Message().ID, Notes.Or(r.State(), nil), len(msgs)))
+					seen = append(seen, fmt.Sprint(r.Message().ID, Notes.GetOr(r.State(), nil), len(msgs)))
 					return Notes.Set(r.State(), []string{"again"})
 				}})
 				began := time.Now()
@@ -61,7 +61,7 @@ func (s *suite) Takeover(t *testing.T) {
 				require.ErrorIs(t, Notes.Set(run.State(), []string{"late"}), nil)
 				require.Error(t, run.Commit(t.Context()))
 				v := View(t, m, "ann")
-				require.NotContains(t, Notes.Or(v.State(), nil), "late")
+				require.NotContains(t, Notes.GetOr(v.State(), nil), "late")
 			})
 		})
 	}
@@ -89,6 +89,6 @@ func (s *suite) ObserversAtOnce(t *testing.T) {
 		require.NoError(t, m.Wait(t.Context()))
 		v := View(t, m, "ann")
 		require.Nil(t, v.Run)
-		require.Equal(t, 1, Visits.Or(v.State(), 0))
+		require.Equal(t, 1, Visits.GetOr(v.State(), 0))
 	})
 }

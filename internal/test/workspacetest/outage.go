@@ -119,11 +119,11 @@ func (row outageRow) test(t testing.TB, db store.Store, ttl time.Duration, lost 
 	if row.what == "failure" {
 		require.ErrorIs(t, err, errBroken)
 		require.Len(t, v.DeadLetters, 1)
-		require.Equal(t, []string{"2 0"}, Notes.Or(v.State(), nil))
+		require.Equal(t, []string{"2 0"}, Notes.GetOr(v.State(), nil))
 	} else {
 		require.NoError(t, err)
 		require.Empty(t, v.DeadLetters)
-		require.Equal(t, []string{first + " 0", "2 0"}, Notes.Or(v.State(), nil))
+		require.Equal(t, []string{first + " 0", "2 0"}, Notes.GetOr(v.State(), nil))
 	}
 	require.Zero(t, m.Stats().Fenced)
 }

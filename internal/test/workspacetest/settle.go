@@ -14,7 +14,7 @@ func Settle(ctx context.Context, m *workspace.Manager) error {
 	delay := backoff.Backoff{Min: 10 * time.Millisecond, Max: 160 * time.Millisecond}
 	for {
 		running := false
-		for s, err := range m.Busy(ctx) {
+		for s, err := range m.Active(ctx) {
 			if err != nil {
 				return err
 			}

@@ -241,7 +241,7 @@ func (s *storm) handle(ctx context.Context, run *workspace.Run, by *stormProcess
 		defer s.mu.Unlock()
 		s.runs[user] = append(s.runs[user], stormRun{id, by, began, s.now()})
 	}()
-	if !slices.Contains(Notes.Or(run.State(), nil), "begin "+id) {
+	if !slices.Contains(Notes.GetOr(run.State(), nil), "begin "+id) {
 		if err := Notes.Set(run.State(), []string{"begin " + id}); err != nil {
 			return err
 		}
@@ -302,7 +302,7 @@ func (s *storm) check(t *testing.T, user string, v *workspace.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ends := map[string]int{}
-	for _, note := range Notes.Or(v.State(), nil) {
+	for _, note := range Notes.GetOr(v.State(), nil) {
 		ends[note]++
 	}
 	dead := map[string]string{}

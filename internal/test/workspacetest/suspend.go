@@ -20,7 +20,7 @@ func Refund(id string) state.ToolCall {
 // its result and "e1" its error.
 func Dialog(w *workspace.Workspace) string {
 	var words []string
-	for _, m := range state.Messages.Or(w.State(), nil) {
+	for _, m := range state.Messages.GetOr(w.State(), nil) {
 		switch m := m.(type) {
 		case state.ToolCallMessage:
 			for _, c := range m.Calls() {

@@ -68,9 +68,9 @@ func (s *suite) Threads(t *testing.T) {
 			require.Empty(t, v.DeadLetters)
 		}
 		shared := View(t, m, workspace.Shared("ann")).State()
-		require.Equal(t, threads*messages*increments, spent.Or(shared, 0))
-		require.Len(t, topics.Or(shared, nil), threads*messages*increments)
-		require.Equal(t, threads*messages*increments, total.Or(shared, 0))
+		require.Equal(t, threads*messages*increments, spent.GetOr(shared, 0))
+		require.Len(t, topics.GetOr(shared, nil), threads*messages*increments)
+		require.Equal(t, threads*messages*increments, total.GetOr(shared, 0))
 		t.Logf("%d lives", lives.Load())
 		require.Greater(t, lives.Load(), int64(2*threads))
 	})
@@ -81,7 +81,7 @@ func (s *suite) Threads(t *testing.T) {
 func shareIncrements(ctx context.Context, run *workspace.Run, increments int) error {
 	for i := range increments {
 		topic := fmt.Sprint(run.UserID(), " ", run.Message().ID, " ", i)
-		if slices.Contains(topics.Or(run.State(), nil), topic) {
+		if slices.Contains(topics.GetOr(run.State(), nil), topic) {
 			continue
 		}
 		err := errors.Join(

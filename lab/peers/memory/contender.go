@@ -51,7 +51,7 @@ func newStateValues() *stateValues {
 
 func (v *stateValues) SetGet(n int) int {
 	must(v.number.Set(v.st, n))
-	return v.number.Or(v.st, 0)
+	return v.number.GetOr(v.st, 0)
 }
 
 func (v *stateValues) Add(note string, between func()) {
@@ -59,7 +59,7 @@ func (v *stateValues) Add(note string, between func()) {
 	must(v.notes.Set(v.st, []string{note}))
 }
 
-func (v *stateValues) Notes() []string     { return v.notes.Or(v.st, nil) }
+func (v *stateValues) Notes() []string     { return v.notes.GetOr(v.st, nil) }
 func (v *stateValues) Fill(notes []string) { must(v.notes.Replace(v.st, notes)) }
 
 // mapValues are a map whose reads and writes each take a lock.

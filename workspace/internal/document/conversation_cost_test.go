@@ -31,7 +31,7 @@ func TestLongRunStaysCheap(t *testing.T) {
 		if i%100 == 0 {
 			require.NoError(t, st.History().Append(state.InferenceResult{
 				ID: fmt.Sprintf("%05d", i), Prompt: []state.Message{state.SystemText("You help.")},
-				History: state.Messages.Or(st, nil), Output: []state.Message{state.AssistantText(text)},
+				History: state.Messages.GetOr(st, nil), Output: []state.Message{state.AssistantText(text)},
 				CreatedAt: time.Unix(1_800_000_000, 0).UTC(),
 			}))
 		} else {
@@ -52,7 +52,7 @@ func TestLongRunStaysCheap(t *testing.T) {
 	require.Less(t, work, uint64(32<<10))
 	require.Equal(t, steps+1, d.count(PartMessage))
 	again := load(t, d)
-	require.Equal(t, raws(state.Messages.Or(st, nil)), raws(state.Messages.Or(again, nil)))
+	require.Equal(t, raws(state.Messages.GetOr(st, nil)), raws(state.Messages.GetOr(again, nil)))
 	want, _ := st.History().Last()
 	got, _ := again.History().Last()
 	require.Equal(t, raws(want.History), raws(got.History))

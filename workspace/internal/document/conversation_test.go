@@ -121,7 +121,7 @@ func (t *stateWriter) result(st *state.State) state.InferenceResult {
 		r.StartedAt = r.CreatedAt.Add(-time.Second)
 		r.Usage = state.Usage{Input: 9, Output: 4}
 	}
-	r.History = state.Messages.Or(st, nil)
+	r.History = state.Messages.GetOr(st, nil)
 	if m, ok := r.Output[0].(state.ToolCallMessage); ok && rapid.Bool().Draw(t.T, "answered") {
 		r.ToolCalls = []state.ToolResultMessage{state.ToolResult(m.Calls()[0], `"done"`)}
 	}
@@ -221,7 +221,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 				require.Equal(t, withoutVersion(base), withoutVersion(d))
 				snapshot = st.Snapshot()
 			case 3:
-				before := state.Messages.Or(st, nil)
+				before := state.Messages.GetOr(st, nil)
 				effects, err := d.EndRun(empty, "")
 				require.NoError(t, err)
 				require.Equal(t, len(transcript.Pending(before)) == 0, len(effects) == 0)
@@ -235,7 +235,7 @@ func TestDocumentFollowsTheState(t *testing.T) {
 					want, err := transcript.Answer(before, answers...)
 					require.NoError(t, err)
 					require.Empty(t, transcript.Pending(want))
-					require.Equal(t, raws(want), raws(state.Messages.Or(st, nil)))
+					require.Equal(t, raws(want), raws(state.Messages.GetOr(st, nil)))
 				}
 				snapshot = st.Snapshot()
 			case 4:
@@ -294,7 +294,7 @@ func TestHistoryIsFoundAlongTheConversation(t *testing.T) {
 	for i := range 20 {
 		saved := st.Snapshot()
 		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("ok?")}))
-		said := state.Messages.Or(st, nil)
+		said := state.Messages.GetOr(st, nil)
 		require.NoError(t, st.History().Append(state.InferenceResult{
 			History: said[max(0, len(said)-6):], Output: []state.Message{state.AssistantText("ok")},
 			CreatedAt: time.Unix(int64(i), 0).UTC(),
@@ -311,7 +311,7 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 	call := state.ToolCalls(state.ToolCall{ID: "1", Name: "f", Input: "{}"})
 	append1 := func() {
 		require.NoError(t, st.History().Append(state.InferenceResult{
-			Prompt: []state.Message{state.SystemText("You help."), state.SystemText("Be short.")}, History: state.Messages.Or(st, nil),
+			Prompt: []state.Message{state.SystemText("You help."), state.SystemText("Be short.")}, History: state.Messages.GetOr(st, nil),
 			Output: []state.Message{call}, ToolCalls: []state.ToolResultMessage{state.ToolResult(call.Calls()[0], "1")},
 			CreatedAt: time.Unix(0, 0).UTC(),
 		}))
@@ -330,7 +330,7 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 
 	// What replaces a message gets a number, and nothing else.
 	saved = st.Snapshot()
-	msgs := state.Messages.Or(st, nil)
+	msgs := state.Messages.GetOr(st, nil)
 	msgs[1] = state.UserText("other")
 	require.NoError(t, state.Messages.Replace(st, msgs))
 	_, effects := commit(t, d, saved, st.Snapshot())

@@ -174,7 +174,7 @@ func FuzzDocument(f *testing.F) {
 		}
 		from := s.Snapshot()
 		_, _ = s.KV().Delete("a")
-		require.NoError(t, s.History().Append(state.InferenceResult{History: state.Messages.Or(s, nil), Output: []state.Message{state.UserText("b")}}))
+		require.NoError(t, s.History().Append(state.InferenceResult{History: state.Messages.GetOr(s, nil), Output: []state.Message{state.UserText("b")}}))
 		for _, change := range []func() ([]state.Effect, error){
 			func() ([]state.Effect, error) { return d.EndRun(empty, "") },
 			func() ([]state.Effect, error) { return d.Clone().Shorten(1, 1) },

@@ -46,7 +46,7 @@ func said(t *testing.T, d *Document, words string) *Document {
 // inShort returns the conversation as said reads it. An error is "e1".
 func inShort(t *testing.T, d *Document) string {
 	var words []string
-	for _, m := range state.Messages.Or(load(t, d), nil) {
+	for _, m := range state.Messages.GetOr(load(t, d), nil) {
 		switch m := m.(type) {
 		case state.ToolCallMessage:
 			words = append(words, "c"+m.Calls()[0].ID)
@@ -146,7 +146,7 @@ func TestRunsEndWithBrokenConversations(t *testing.T) {
 		effects, err = d.EndRun(func() (*Document, error) { return base, nil }, "")
 		require.NoError(t, err)
 		require.NoError(t, d.Apply(effects))
-		said := state.Messages.Or(load(t, d), nil)
+		said := state.Messages.GetOr(load(t, d), nil)
 		if earlier == 0 && len(waiting) == 0 {
 			require.Empty(t, transcript.Pending(said))
 		}
@@ -208,7 +208,7 @@ func TestWindowKeepsSuspendedCalls(t *testing.T) {
 	st := load(t, d)
 	require.Equal(t, 3, st.History().Len())
 	require.NoError(t, st.History().Answer(state.ToolResult(state.ToolCall{ID: "1", Name: "f"}, "1")))
-	require.Empty(t, transcript.Check(state.Messages.Or(st, nil), transcript.Profile{}))
+	require.Empty(t, transcript.Check(state.Messages.GetOr(st, nil), transcript.Profile{}))
 
 	d = said(t, d, "r1 x")
 	_, err := d.Shorten(6, 2)

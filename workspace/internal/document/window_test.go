@@ -33,8 +33,8 @@ func shorten(t require.TestingT, d *Document, n, m int) {
 	after := load(t, d)
 
 	a, b := plainOf(t, before), plainOf(t, after)
-	msgs := state.Messages.Or(before, nil)
-	kept := state.Messages.Or(after, nil)
+	msgs := state.Messages.GetOr(before, nil)
+	kept := state.Messages.GetOr(after, nil)
 	want := msgs
 	if n >= 0 {
 		want = transcript.KeepLast(n)(msgs)
@@ -107,7 +107,7 @@ func TestWindowHoldsWhatIsHeld(t *testing.T) {
 		for j := range 4 {
 			call := state.ToolCalls(state.ToolCall{ID: strconv.Itoa(j), Name: "f", Input: "{}"})
 			require.NoError(t, st.History().Append(state.InferenceResult{
-				Prompt: []state.Message{state.SystemText("You help.")}, History: state.Messages.Or(st, nil),
+				Prompt: []state.Message{state.SystemText("You help.")}, History: state.Messages.GetOr(st, nil),
 				Output: []state.Message{call}, ToolCalls: []state.ToolResultMessage{state.ToolResult(call.Calls()[0], state.JSON(strconv.Itoa(i)))},
 			}))
 		}

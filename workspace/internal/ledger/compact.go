@@ -9,7 +9,7 @@ import (
 func (l *Ledger) CompactionDue(h *Head) bool { return h.compactionDue(l.minHistory) }
 
 // Compact writes a snapshot of the content that cannot be rolled back, and
-// keeps of what is before it what Options.History says. If a secret was replaced
+// keeps of what is before it what Options.RecordBytes says. If a secret was replaced
 // or deleted, it keeps nothing. It does nothing unless compaction is due, or
 // force is set. With force it keeps nothing either, and also writes the bodies
 // of messages again.
@@ -24,7 +24,7 @@ func (l *Ledger) Compact(ctx context.Context, force bool) error {
 				return err
 			}
 		}
-		return t.compact(prepared, force, l.opts.History)
+		return t.compact(prepared, force, l.opts.RecordBytes)
 	})
 	if errors.Is(err, errNoChange) {
 		return nil

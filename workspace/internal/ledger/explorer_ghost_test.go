@@ -51,7 +51,7 @@ type call struct {
 	kind   string
 
 	id    string // of the message
-	busy  Busy
+	busy  WhenBusy
 	lease string
 	next  Lease
 	run   string // its id

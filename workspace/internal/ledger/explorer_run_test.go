@@ -64,7 +64,7 @@ type explorer struct {
 	queue, attempts int
 	history         int
 	ttl             time.Duration
-	busies          []Busy
+	busies          []WhenBusy
 	takeovers       []Takeover
 	staleReads      bool
 	retry, inTurn   bool  // whether the processes have Options.Retry and Turns
@@ -139,7 +139,7 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 		{(*actor).beat, 2 + w(3)}, {(*actor).retire, w(1) / 2},
 		{(*actor).submit, w(1)}, {(*actor).compact, w(3)}, {(*actor).view, w(1)},
 	}
-	x.busies = [][]Busy{{BusyEnqueue, BusyEnqueue, BusyReject, BusyInterrupt, BusyRollback}, {BusyEnqueue}, {BusyEnqueue, BusyInterrupt, BusyRollback}}[x.rng.IntN(3)]
+	x.busies = [][]WhenBusy{{BusyEnqueue, BusyEnqueue, BusyReject, BusyInterrupt, BusyRollback}, {BusyEnqueue}, {BusyEnqueue, BusyInterrupt, BusyRollback}}[x.rng.IntN(3)]
 	x.crowds = [][]int{{100}, {100}, {0, 1, 2, 3, 100}}[x.rng.IntN(3)]
 	x.takeovers = []Takeover{TakeoverResume, TakeoverRestart}
 	x.retry, x.inTurn = x.chance(0.5), x.chance(0.3)

@@ -121,7 +121,7 @@ func newFamily(seed uint64, tracing bool) *family {
 func (x *family) process() *familyProcess {
 	p := &familyProcess{}
 	for i, id := range familyIDs {
-		opts := Options{TTL: time.Second, History: 500}
+		opts := Options{TTL: time.Second, RecordBytes: 500}
 		if x.retry {
 			opts.Retry = passes
 		}
@@ -341,7 +341,7 @@ func (m *member) submit(thread int) {
 	lease := l.NewLease()
 	h, status, _, err := l.Submit(context.Background(), Submission{
 		Message: Message{ID: fmt.Sprint("m", x.names), At: l.now(), Body: []byte(`{}`)},
-		Busy:    []Busy{BusyEnqueue, BusyEnqueue, BusyInterrupt, BusyRollback}[x.rng.IntN(4)], MaxQueue: 3, Lease: lease,
+		Busy:    []WhenBusy{BusyEnqueue, BusyEnqueue, BusyInterrupt, BusyRollback}[x.rng.IntN(4)], MaxQueue: 3, Lease: lease,
 	})
 	x.logf("%s: submit to %d: %s %v", m.name, thread, status, err)
 	if err == nil && status == StatusStarted {

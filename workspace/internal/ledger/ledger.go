@@ -46,9 +46,9 @@ type Options struct {
 	Done func(ctx context.Context, e Effort)
 	// DeadLetters is the maximum number of dead letters (default 64).
 	DeadLetters int
-	// History is the number of bytes of records that compaction keeps. If it is
+	// RecordBytes is the number of bytes of records that compaction keeps. If it is
 	// not positive, it keeps none.
-	History int
+	RecordBytes int
 	// Retry reports whether a write of a run that has failed with an error is
 	// tried again, until its context ends. If it is nil, none is.
 	Retry func(error) bool

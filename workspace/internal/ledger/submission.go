@@ -15,7 +15,7 @@ import (
 // want.
 type Submission struct {
 	Message  Message // with its body
-	Busy     Busy
+	Busy     WhenBusy
 	MaxQueue int
 	// MaxQueueBytes is the maximum length of the bodies of the messages that
 	// wait; 0 is no limit.
@@ -152,7 +152,7 @@ func (t *transition) check(s Submission, queued bool) error {
 }
 
 // stopRun ends the run for another message.
-func (t *transition) stopRun(busy Busy, now time.Time) error {
+func (t *transition) stopRun(busy WhenBusy, now time.Time) error {
 	kind, ending, effects := KindInterrupt, EndingInterrupted, t.answerPendingCalls
 	if busy == BusyRollback {
 		kind, ending, effects = KindRollback, EndingRolledBack, t.undoRun
@@ -194,12 +194,12 @@ func (t *transition) forgetDeadLetter(id string) error {
 	return err
 }
 
-// Busy determines what happens to a message that arrives during a run. Its
+// WhenBusy determines what happens to a message that arrives during a run. Its
 // numbers are those of package workspace.
-type Busy int
+type WhenBusy int
 
 const (
-	BusyEnqueue Busy = iota + 1 // 0 is workspace.BusyDefault
+	BusyEnqueue WhenBusy = iota + 1 // 0 is workspace.BusyDefault
 	BusyReject
 	BusyInterrupt
 	BusyRollback
