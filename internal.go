@@ -154,3 +154,6 @@ func (Insider) CheckWrite(st *State, field string) error {
 	}
 	return nil
 }
+
+// WithKey returns a result whose call has a key.
+func (Insider) WithKey(m ToolResultMessage, key string) ToolResultMessage { return keyedResult(m, key) }

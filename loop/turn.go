@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
@@ -490,13 +491,21 @@ func (t *Turn) End() (others bool, err error) {
 // Answer adds the results of calls to the history that the program has made
 // itself, such as those of a framework's own tools. It leaves out the results of
 // calls that are not open in the answers of the agent: a prompt has those of other
-// agents, too.
+// agents, too. A result without a key answers the call that requests name by its
+// id: an id that an earlier call had is that call's alone.
 func (t *Turn) Answer(results ...state.ToolResultMessage) error {
 	for _, r := range results {
-		if !hasCall(t.st.History().Pending(), r.Call().ID) {
+		open, c := t.st.History().Pending(), r.Call()
+		i := slices.IndexFunc(open, func(o state.ToolCall) bool {
+			if c.Key != "" {
+				return c.Key == o.Key
+			}
+			return (c.ID == callkey.IDOf(o.ID, o.Key) || c.ID == "" && o.ID == "") && (c.Name == "" || c.Name == o.Name)
+		})
+		if i < 0 {
 			continue
 		}
-		err := t.st.History().Answer(r)
+		err := t.st.History().Answer(inside.WithKey(r, open[i].Key))
 		if err != nil && !errors.Is(err, state.ErrAnswered) && !errors.Is(err, state.ErrUnknownCall) {
 			return err
 		}

@@ -95,7 +95,7 @@ func (c *liveContent) expire(key string) error {
 // with the keys of those that do: ErrNotSuspended if there is such a call.
 func (c *liveContent) notSuspended(key string, waiting []Suspended) error {
 	kind := state.ErrUnknownCall
-	all := slices.Concat(callsOf(state.Messages.Or(c.state, nil)), callsOf(c.state.History().Format(nil)))
+	all := slices.Concat(callsOf(state.Messages.GetOr(c.state, nil)), callsOf(c.state.History().Format(nil)))
 	if slices.ContainsFunc(all, func(call state.ToolCall) bool { return call.Key == key }) {
 		kind = ErrNotSuspended
 	}

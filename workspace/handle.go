@@ -275,9 +275,9 @@ func (b WhenBusy) ending() ledger.Ending {
 func (m *Manager) busyOf(msg Message) (WhenBusy, error) {
 	switch {
 	case !msg.WhenBusy.valid():
-		return msg.WhenBusy, fmt.Errorf("%w: message with an unknown Busy", ErrInvalid)
+		return msg.WhenBusy, fmt.Errorf("%w: message with an unknown WhenBusy", ErrInvalid)
 	case msg.WhenBusy == BusyDefault:
-		return m.opts.Busy, nil
+		return m.opts.WhenBusy, nil
 	}
 	return msg.WhenBusy, nil
 }

@@ -105,7 +105,7 @@ func (r turnRun) Decided() (calls []state.ToolCall) {
 	if len(keys) == 0 {
 		return nil
 	}
-	for _, c := range callsOf(state.Messages.Or(r.state, nil)) {
+	for _, c := range callsOf(state.Messages.GetOr(r.state, nil)) {
 		if slices.Contains(keys, c.Key) {
 			calls = append(calls, c)
 		}

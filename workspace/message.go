@@ -64,7 +64,7 @@ type Message struct {
 	Trace string
 	// WhenBusy determines what happens to the message if it arrives during a run.
 	// It is not stored.
-	Busy Busy
+	WhenBusy WhenBusy
 
 	expired []string // keys of calls about which nobody has decided in time
 }
@@ -375,7 +375,7 @@ type WhenBusy int
 
 const (
 	// BusyDefault is Options.WhenBusy in a Message, and BusyEnqueue in Options.
-	BusyDefault Busy = iota
+	BusyDefault WhenBusy = iota
 	// BusyEnqueue lets the message wait in a durable queue. The holder of the
 	// run handles it later.
 	BusyEnqueue

@@ -182,7 +182,7 @@ func (r *Run) findDecisions() {
 		return
 	}
 	results := map[string]bool{}
-	for _, m := range state.Messages.Or(r.state, nil) {
+	for _, m := range state.Messages.GetOr(r.state, nil) {
 		if m, ok := m.(state.ToolResultMessage); ok {
 			results[m.Call().Key] = true
 		}
