@@ -128,6 +128,27 @@ func (k keyedMessages) replace(msgs []Message) []Message {
 	return msgs
 }
 
+// withoutKeys returns a message without the keys of its calls.
+func withoutKeys(m Message) Message {
+	switch m := m.(type) {
+	case ToolCallMessage:
+		calls := m.Calls()
+		if !slices.ContainsFunc(calls, func(c ToolCall) bool { return c.Key != "" }) {
+			return m
+		}
+		for i := range calls {
+			calls[i].Key = ""
+		}
+		return keyedCalls(m, calls)
+	case ToolResultMessage:
+		if m.Call().Key == "" {
+			return m
+		}
+		return callOf(m, "")
+	}
+	return m
+}
+
 // keyedCalls returns a message with the keys of calls, which are its own
 // otherwise.
 func keyedCalls(m ToolCallMessage, calls []ToolCall) ToolCallMessage {
@@ -145,6 +166,11 @@ func keyedResult(m ToolResultMessage, key string) ToolResultMessage {
 	if m.Call().Key == key || key == "" {
 		return m
 	}
+	return callOf(m, key)
+}
+
+// callOf returns a result with the key of its call, or without one.
+func callOf(m ToolResultMessage, key string) ToolResultMessage {
 	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
 	body, _ := newBody(members.With("tool", keyedText(members.Get("tool"), key)).JSON())
 	return ToolResultMessage{body}

@@ -157,3 +157,6 @@ func (Insider) CheckWrite(st *State, field string) error {
 
 // WithKey returns a result whose call has a key.
 func (Insider) WithKey(m ToolResultMessage, key string) ToolResultMessage { return keyedResult(m, key) }
+
+// WithoutKeys returns a message without the keys of its calls.
+func (Insider) WithoutKeys(m Message) Message { return withoutKeys(m) }

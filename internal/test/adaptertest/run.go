@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
@@ -182,7 +183,7 @@ func send(ctx context.Context, m *workspace.Manager, user string, msg workspace.
 	}
 	if msg.Content == nil {
 		for _, call := range view.Suspended() {
-			msg.Answers = append(msg.Answers, state.ToolResult(call.ToolCall, `{"approved":true}`))
+			msg.Decisions = append(msg.Decisions, tool.AnswerWith(call.Key, `{"approved":true}`))
 		}
 	}
 	_, err = m.Handle(ctx, user, msg)
