@@ -105,12 +105,18 @@ func (c *liveContent) notSuspended(key string, waiting []Suspended) error {
 // answer puts the result of a suspended call behind it. If it returns an error,
 // nothing has changed.
 func (c *liveContent) answer(call Suspended, m state.ToolResultMessage) error {
-	err := c.state.History().Answer(m)
-	if errors.Is(err, state.ErrUnknownCall) || errors.Is(err, state.ErrAnswered) { // it is only in the conversation
-		err = answerMessages(c.state, m)
-	}
+	err := answerCall(c.state, m)
 	if err == nil {
 		c.suspended.drop(call.Key)
+	}
+	return err
+}
+
+// answerCall puts a result behind its call.
+func answerCall(st *state.State, m state.ToolResultMessage) error {
+	err := st.History().Answer(m)
+	if errors.Is(err, state.ErrUnknownCall) || errors.Is(err, state.ErrAnswered) { // it is only in the conversation
+		err = answerMessages(st, m)
 	}
 	return err
 }
@@ -130,13 +136,9 @@ func answerMessages(st *state.State, m state.ToolResultMessage) error {
 // closeEdited answers, in the history, the calls that have waited and whose
 // message was edited or removed since: nobody was shown what would be made.
 func (c *liveContent) closeEdited() error {
-	if len(c.suspended.stored) == 0 {
+	edited := c.suspended.closed(c.state)
+	if len(edited) == 0 {
 		return nil
-	}
-	open := openCalls(c.state)
-	edited := map[string]bool{}
-	for key := range c.suspended.stored {
-		edited[key] = indexOfCall(open, key) < 0
 	}
 	var answers []state.ToolResultMessage
 	for _, call := range callsOf(c.state.History().Format(nil)) {

@@ -139,6 +139,7 @@ type deadLetterJSON struct {
 	Attempts int             `json:"attempts"`
 	At       time.Time       `json:"at"`
 	Reason   string          `json:"reason"`
+	GoesOn   bool            `json:"goes_on,omitempty"`
 }
 
 type runInfoJSON struct {
@@ -186,7 +187,7 @@ func (v View) MarshalJSON() ([]byte, error) {
 	}
 	for _, d := range v.DeadLetters {
 		out.DeadLetters = append(out.DeadLetters, deadLetterJSON{
-			d.Message.masked(redact), d.RunID, d.Attempts, d.At, redact(d.Reason),
+			d.Message.masked(redact), d.RunID, d.Attempts, d.At, redact(d.Reason), d.GoesOn,
 		})
 	}
 	for _, e := range v.Ended {

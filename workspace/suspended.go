@@ -232,6 +232,22 @@ func (s *suspendedCalls) get(key string) (document.Suspension, bool) {
 	return known, ok
 }
 
+// closed returns the keys of calls that are not open any longer.
+func (s *suspendedCalls) closed(st *state.State) map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.now) == 0 {
+		return nil
+	}
+	keys, calls := map[string]bool{}, openCalls(st)
+	for key := range s.now {
+		if indexOfCall(calls, key) < 0 {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
 // drop removes a call that has a result.
 func (s *suspendedCalls) drop(key string) {
 	s.mu.Lock()

@@ -64,6 +64,9 @@ func Child(key string, n int) string {
 // Repeat returns the key as that of a call whose id another call had before.
 func Repeat(key string) string { return string(repeated) + key[1:] }
 
+// Own returns the key as that of a call whose id is its own.
+func Own(key string) string { return string(own) + key[1:] }
+
 // Repeats reports whether another call had the id of the call before.
 func Repeats(key string) bool { return key != "" && key[0] == repeated }
 

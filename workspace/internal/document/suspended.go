@@ -126,7 +126,7 @@ func (d *Document) EndRun(base func() (*Document, error), cancelled string) ([]s
 	for key, s := range suspended {
 		switch {
 		case cancelled == "" || s.RunID != cancelled && s.Waits():
-			stay[key] = s.again("The call was approved before, and may have been made. ")
+			stay[key] = s.again(approvedBefore)
 		case s.Waits() && !s.Begun:
 			texts[key] = "The call was not made: the run was ended."
 		default:
@@ -146,6 +146,29 @@ func (d *Document) EndRun(base func() (*Document, error), cancelled string) ([]s
 	}
 	return effects, nil
 }
+
+// GiveUp returns the effects with which a run ends whose message is given up. They
+// drop what it has written to shared fields, and what is approved waits again. Its
+// calls stay open, so that a retry of the message makes them, with their keys.
+func (d *Document) GiveUp() ([]state.Effect, error) {
+	suspended, err := d.Suspended()
+	if err != nil {
+		return nil, err
+	}
+	again := maps.Clone(suspended)
+	for key, s := range suspended {
+		again[key] = s.again(approvedBefore)
+	}
+	effects, err := SuspendedEffects(suspended, again)
+	if effects = slices.Concat(d.DropShared(), effects); len(effects) > 0 {
+		effects = append(effects, d.nextVersion())
+	}
+	return effects, err
+}
+
+// approvedBefore begins the reason of a call that was approved by a message whose
+// run has not said how the call ended.
+const approvedBefore = "The call was approved before, and may have been made. "
 
 // again returns a suspension that waits for a decision, after a run that has not
 // said how the call ended. note begins the reason of a call that was approved.
