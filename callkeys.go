@@ -24,7 +24,7 @@ func (r *InferenceResult) giveKeys() {
 	m := newMatcher(callsIn(r.Output))
 	for i, result := range r.ToolCalls {
 		if number := m.take(result); number >= 0 {
-			r.ToolCalls[i] = keyedResult(result, m.calls[number].Key)
+			r.ToolCalls[i] = resultOf(result, *m.calls[number].ToolCall)
 		}
 	}
 }
@@ -159,6 +159,19 @@ func keyedCalls(m ToolCallMessage, calls []ToolCall) ToolCallMessage {
 	}
 	body, _ := newBody(members.With("tools", jsontext.Array(texts)).JSON())
 	return ToolCallMessage{body}
+}
+
+// resultOf returns a message as the result of a call: with its key, and with its id
+// and name if the message knows it by its key.
+func resultOf(m ToolResultMessage, c ToolCall) ToolResultMessage {
+	if named := m.Call(); named.Key == "" || named.Key != c.Key || named.ID == c.ID && named.Name == c.Name {
+		return keyedResult(m, c.Key)
+	}
+	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+	tool, _ := jsontext.Members(members.Get("tool"))
+	tool = tool.With("id", jsontext.AppendQuote(nil, c.ID)).With("name", jsontext.AppendQuote(nil, c.Name))
+	body, _ := newBody(members.With("tool", keyedText(tool.JSON(), c.Key)).JSON())
+	return ToolResultMessage{body}
 }
 
 // keyedResult returns a result whose call has a key.

@@ -155,6 +155,10 @@ func (Insider) CheckWrite(st *State, field string) error {
 	return nil
 }
 
+// ResultOf returns a message as the result of a call: with its key, and with its id
+// and name if the message knows it by its key.
+func (Insider) ResultOf(m ToolResultMessage, c ToolCall) ToolResultMessage { return resultOf(m, c) }
+
 // WithKey returns a result whose call has a key.
 func (Insider) WithKey(m ToolResultMessage, key string) ToolResultMessage { return keyedResult(m, key) }
 

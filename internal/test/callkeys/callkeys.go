@@ -25,10 +25,15 @@ func Without(msgs ...state.Message) []state.Message {
 func Results(results ...state.InferenceResult) []state.InferenceResult {
 	return each(results, func(r state.InferenceResult) state.InferenceResult {
 		r.Output, r.Prompt, r.History = Without(r.Output...), Without(r.Prompt...), Without(r.History...)
-		r.ToolCalls = each(r.ToolCalls, func(m state.ToolResultMessage) state.ToolResultMessage {
-			return inside.WithoutKeys(m).(state.ToolResultMessage)
-		})
+		r.ToolCalls = Answers(r.ToolCalls...)
 		return r
+	})
+}
+
+// Answers returns results of calls without the keys of these.
+func Answers(results ...state.ToolResultMessage) []state.ToolResultMessage {
+	return each(results, func(m state.ToolResultMessage) state.ToolResultMessage {
+		return inside.WithoutKeys(m).(state.ToolResultMessage)
 	})
 }
 
@@ -37,12 +42,20 @@ func Calls(calls ...state.ToolCall) []state.ToolCall {
 	return each(calls, func(c state.ToolCall) state.ToolCall { c.Key = ""; return c })
 }
 
-// Edits returns effects without the keys of calls.
-func Edits(effects ...state.Effect) []state.Effect {
-	return each(effects, func(e state.Effect) state.Effect {
-		e.Messages = each(e.Messages, inside.WithoutKeys)
-		e.Results = Results(e.Results...)
-		return e
+// Changes returns changes without the keys of calls.
+func Changes(changes ...state.Change) []state.Change {
+	return each(changes, func(c state.Change) state.Change {
+		switch v := c.Value.(type) {
+		case []state.Message:
+			c.Value = Without(v...)
+		case []state.ToolResultMessage:
+			c.Value = Answers(v...)
+		case []state.InferenceResult:
+			c.Value = Results(v...)
+		case state.InferenceResult:
+			c.Value = Results(v)[0]
+		}
+		return c
 	})
 }
 
