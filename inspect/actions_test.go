@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentstate/state/inspect"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 	"github.com/stretchr/testify/require"
 )
 
@@ -125,7 +126,7 @@ func TestActionsDuringARun(t *testing.T) {
 	require.Contains(t, follow(t, d, to, post(t, d, to, form)).body, "This process holds the run")
 	ended := d.view(t, "bob").Ended
 	require.True(t, slices.ContainsFunc(ended, func(e workspace.EndedMessage) bool {
-		return e.ID == "b1" && e.As == workspace.EndingCancelled && e.Reason == "it takes too long"
+		return e.ID == "b1" && e.As == work.EndingCancelled && e.Reason == "it takes too long"
 	}), "%+v", ended)
 	require.Equal(t, http.StatusNotFound, post(t, d, to, form).code, "the run that follows is not ended")
 }

@@ -18,6 +18,6 @@ func init() {
 		{Name: "replies to any text", File: "reply.go", Old: "if !request.reads(text) {", New: "if false {"},
 		{Name: "When is not asked", File: "reply.go", Old: "if !fn(request) {", New: "if false && !fn(request) {"},
 		{Name: "Times is not kept", File: "script.go", Old: "return e.times < 0 || e.given < max(1, e.times)", New: "return e.times < 0 || e.given < 1"},
-		{Name: "messages that are nil", File: "model.go", Old: "return !internal.IsMessage(msg)", New: "return msg != nil && !internal.IsMessage(msg)"},
+		{Name: "messages that are nil", File: "model.go", Old: "return !inside.IsMessage(msg)", New: "return msg != nil && !inside.IsMessage(msg)"},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // View is a workspace at one moment. It does not change, and it cannot be
@@ -47,10 +48,10 @@ func (v *View) As(agent string) *View {
 
 // EndedMessage is a message whose handling has ended.
 type EndedMessage struct {
-	ID     string    `json:"id"`
-	As     Ending    `json:"as"`
-	Reason string    `json:"reason,omitempty"` // secrets of the workspace are masked
-	At     time.Time `json:"at,omitzero"`      // when its run has ended, or it was dropped
+	ID     string      `json:"id"`
+	As     work.Ending `json:"as"`
+	Reason string      `json:"reason,omitempty"` // secrets of the workspace are masked
+	At     time.Time   `json:"at,omitzero"`      // when its run has ended, or it was dropped
 }
 
 // DeadLetter is a message that was given up: its run has failed, or was begun
@@ -188,7 +189,7 @@ func (v *View) addEnded(ctx context.Context, l *ledger.Ledger, h *ledger.Head) e
 	}
 	redact := v.redactor()
 	for _, o := range list[max(0, len(list)-64):] {
-		v.Ended = append(v.Ended, EndedMessage{o.ID, Ending(o.Ending), redact(o.Reason), o.At})
+		v.Ended = append(v.Ended, EndedMessage{o.ID, o.Ending, redact(o.Reason), o.At})
 	}
 	return nil
 }

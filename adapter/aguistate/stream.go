@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // stream answers one request. It shows the client what is committed, and the text
@@ -188,9 +189,9 @@ func (s *stream) settle() (more bool) {
 		return true
 	}
 	switch as, reason := endingOf(s.view, id); as {
-	case workspace.EndingFinished:
+	case work.EndingFinished:
 		s.finish(false)
-	case workspace.EndingCancelled, workspace.EndingInterrupted, workspace.EndingRolledBack, workspace.EndingReset, workspace.EndingDiscarded:
+	case work.EndingCancelled, work.EndingInterrupted, work.EndingRolledBack, work.EndingReset, work.EndingDiscarded:
 		s.finish(true)
 	default:
 		return s.tellError(string(as), reason)
@@ -200,10 +201,10 @@ func (s *stream) settle() (more bool) {
 }
 
 // endingOf returns how the handling of a message has ended.
-func endingOf(v *workspace.View, id string) (as workspace.Ending, reason string) {
+func endingOf(v *workspace.View, id string) (as work.Ending, reason string) {
 	for _, d := range v.DeadLetters {
 		if d.Message.ID == id {
-			return workspace.EndingFailed, d.Reason
+			return work.EndingFailed, d.Reason
 		}
 	}
 	for _, e := range v.Ended {
@@ -211,7 +212,7 @@ func endingOf(v *workspace.View, id string) (as workspace.Ending, reason string)
 			return e.As, e.Reason
 		}
 	}
-	return workspace.EndingFinished, "" // or many others have ended since
+	return work.EndingFinished, "" // or many others have ended since
 }
 
 // openRun begins a run, unless one is open. A snapshot of the state follows.
