@@ -552,10 +552,14 @@ func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Messag
 	}
 	if len(transcript.Pending(msgs)) > 0 {
 		policy := transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()}
-		msgs, _ = transcript.Repair(msgs, transcript.Profile{}, policy)
+		msgs, _ = transcript.Repair(msgs, adjacent, policy)
 	}
 	return msgs, nil
 }
+
+// adjacent are the rules of the strictest provider for the places of results: a
+// framework does not move them.
+var adjacent, _ = transcript.NewProfile(transcript.Rules{Name: "adjacent", AdjacentResults: true})
 
 // lateCalls returns the calls whose results the model was not shown yet.
 func (t *Turn) lateCalls() []state.ToolCall {
