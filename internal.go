@@ -220,3 +220,12 @@ func (Insider) CheckWrite(st *State, field string) error {
 
 // WithKey returns a result whose call has a key.
 func (Insider) WithKey(m ToolResultMessage, key string) ToolResultMessage { return keyedResult(m, key) }
+
+// MayRead reports whether a handle may read the field or the key with a name.
+func (Insider) MayRead(s *State, name string) bool {
+	_, _, err := s.on().toRead(name)
+	return err == nil
+}
+
+// JSONWithout returns the JSON of a handle without the value of a field.
+func (Insider) JSONWithout(s *State, field string) ([]byte, error) { return s.json(field) }

@@ -65,13 +65,17 @@ func (s *stream) serve() {
 	if !s.read() {
 		return
 	}
-	if err := s.branch(); err != nil {
+	err := s.branch()
+	if err == nil && len(s.in.Messages) > len(s.conv.messages)+maxAdded {
+		err = invalid("the client has more than %d messages that the thread has not", maxAdded)
+	}
+	if err != nil {
 		s.fail(err)
 		return
 	}
 	events := make(chan told)
 	go func() { // ends with ctx
-		for e, err := range s.handler.m.Watch(s.ctx, s.thread) {
+		for e, err := range s.handler.events(s.ctx, s.thread) {
 			select {
 			case events <- told{e, err}:
 			case <-s.ctx.Done():
@@ -114,7 +118,7 @@ func (s *stream) begin() (more bool) {
 		if said, err := m.userMessage(); err == nil {
 			m.Content, _ = contentOf(said.(state.TextMessage), s.view.Redact)
 		}
-		s.conv.messages = append(s.conv.messages, m)
+		s.conv.add(m)
 	}
 	fields := s.edits()
 	s.isSeen = s.in.State[versionKey] != nil
@@ -134,11 +138,11 @@ func (s *stream) begin() (more bool) {
 
 // read reads the workspace. It reports false if it cannot be read.
 func (s *stream) read() bool {
-	v, err := s.handler.m.View(s.ctx, s.thread)
+	v, conv, err := s.handler.view(s.ctx, s.thread)
 	if err != nil {
 		return s.fail(err)
 	}
-	s.view, s.conv = v, newConversation(v)
+	s.view, s.conv = v, conv
 	return true
 }
 
