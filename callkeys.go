@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/agentstate/state/internal/callkey"
@@ -30,24 +31,23 @@ func (r *InferenceResult) giveKeys() {
 }
 
 // distinguish changes the keys of calls in the output of a result that the
-// conversation has, and marks those of calls whose ids it has.
-func (r *InferenceResult) distinguish(conversation *persist.List) {
+// conversation has, and marks those of calls whose ids it has. An agent that may
+// not read the conversation must not learn from its keys what is there: its ids
+// are compared with those of its results.
+func (r *InferenceResult) distinguish(conversation *persist.List, st *resultStack) {
 	ids, keys := map[string]bool{}, map[string]bool{}
 	own := callsIn(r.Output)
-	known := func(c ToolCall) bool {
-		return slices.ContainsFunc(own, func(o callPlace) bool { return o.Key == c.Key || o.ID == c.ID })
+	_, isHidden := st.classes[r.Agent]
+	for c := range callsOf(conversation) {
+		if slices.ContainsFunc(own, func(o callPlace) bool { return o.Key == c.Key || o.ID == c.ID }) {
+			keys[c.Key] = true
+			ids[c.ID] = !isHidden
+		}
 	}
-	for i := conversation.Len() - 1; i >= 0; {
-		chunk, first := persist.Chunk[Message](conversation, i)
-		for ; i >= first; i-- {
-			m, ok := chunk[i-first].(ToolCallMessage)
-			if !ok {
-				continue
-			}
-			for _, c := range m.toolCalls() {
-				if known(c) {
-					ids[c.ID], keys[c.Key] = true, true
-				}
+	if results := st.own.Get(r.Agent); isHidden && results != nil {
+		for _, place := range results.places.All() {
+			for _, c := range callsIn(st.messages(st.at(int(place)).output)) {
+				ids[c.ID] = true
 			}
 		}
 	}
@@ -68,6 +68,26 @@ func (r *InferenceResult) distinguish(conversation *persist.List) {
 	for i, result := range r.ToolCalls {
 		if key, ok := renamed[result.Call().Key]; ok {
 			r.ToolCalls[i] = keyedResult(result, key)
+		}
+	}
+}
+
+// callsOf yields the calls of a conversation, the last message first.
+func callsOf(conversation *persist.List) iter.Seq[ToolCall] {
+	return func(yield func(ToolCall) bool) {
+		for i := conversation.Len() - 1; i >= 0; {
+			chunk, first := persist.Chunk[Message](conversation, i)
+			for ; i >= first; i-- {
+				m, ok := chunk[i-first].(ToolCallMessage)
+				if !ok {
+					continue
+				}
+				for _, c := range m.toolCalls() {
+					if !yield(c) {
+						return
+					}
+				}
+			}
 		}
 	}
 }

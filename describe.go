@@ -226,11 +226,17 @@ func (s *State) LogValue() slog.Value {
 // moment, for people and logs. Secret fields are masked, and so is what other
 // fields and the messages repeat of them, as far as [State.Redact] of the same
 // handle finds it. To read a state back, use [State.Export].
-func (s *State) MarshalJSON() ([]byte, error) {
+func (s *State) MarshalJSON() ([]byte, error) { return s.json("") }
+
+// json is MarshalJSON without the value of a field.
+func (s *State) json(without string) ([]byte, error) {
 	moment := s.with(s.on().branch.Scan())
 	secrets := moment.Redactor()
 	values := map[string]json.RawMessage{}
 	for v := range moment.values() {
+		if v.name == without {
+			continue
+		}
 		data, err := v.spec.maskedJSON(v.at, v.cell, secrets)
 		if err != nil {
 			return nil, err

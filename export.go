@@ -117,8 +117,7 @@ func Import(schema *Schema, data []byte) (*State, error) {
 	return s, err
 }
 
-// importForm is Import of a decoded form. Package workspace, which has forms
-// that were never encoded, calls it as internal.ImportForm.
+// importForm is Import of a decoded form: see [Insider.ImportForm].
 func importForm(schema *Schema, in *form.State, c *conversation) (*State, []form.Moved, error) {
 	s := New(schema)
 	i := importer{handle: s.on(), loader: engine.NewLoader(s.branch, in.Version), conversation: c}

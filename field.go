@@ -222,10 +222,10 @@ func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
 	return sp, nil
 }
 
-// declared returns the error of using the field with a state whose schema does
+// declared returns the error of using the field with a handle whose schema does
 // not have it, or has it with another type.
-func (f *Field[T]) declared(st *State) error {
-	_, err := f.spec(st.on())
+func (f *Field[T]) declared(h *handle) error {
+	_, err := f.spec(h)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/persist"
@@ -253,7 +254,7 @@ func (hf *historyForm) byClass(st *resultStack, i int) map[int][]resultRef {
 }
 
 // conversation is the field messages and the history of a state at one moment,
-// for another state of the same schema. It never changes.
+// for another state of the same schema: an [internal.Conversation].
 type conversation struct {
 	schema   *Schema
 	messages *engine.Merged // nil if the field is unset
@@ -282,17 +283,17 @@ func (c *conversation) putInto(l *engine.Loader) {
 	}
 }
 
-// list returns the list of messages.
-func (c *conversation) list() *persist.List {
+// Messages returns the list of messages.
+func (c *conversation) Messages() *persist.List {
 	if c.messages == nil {
 		return persist.NewList(c.schema.messages().form.Type)
 	}
 	return cell.Bare(c.messages.Value).(*persist.List)
 }
 
-// shorten returns the conversation with some of its messages and results, by
+// Shorten returns the conversation with some of its messages and results, by
 // their indexes; nil stands for all.
-func (c *conversation) shorten(messages, results []int) *conversation {
+func (c *conversation) Shorten(messages, results []int) internal.Conversation {
 	short := *c
 	if messages != nil && c.messages != nil {
 		short.messages = c.shortenMessages(messages)
@@ -305,7 +306,7 @@ func (c *conversation) shorten(messages, results []int) *conversation {
 
 func (c *conversation) shortenMessages(indexes []int) *engine.Merged {
 	form := &c.schema.messages().form
-	l := c.list()
+	l := c.Messages()
 	if n := len(indexes); n > 0 && indexes[0] == l.Len()-n { // the last ones
 		l = form.KeepLast(l, n)
 	} else {

@@ -4,15 +4,18 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/persist"
 	"github.com/agentstate/state/internal/redact"
 )
 
-// A variable initialiser runs before every init function and before the
-// packages that import this one are initialised, so that no plan of a type is
-// made too early.
-var _ = fillInternal()
+// Insider has methods for the other packages of this module. No other module
+// can make the key with which Inside returns one.
+type Insider struct{}
+
+// Inside is for the other packages of this module.
+func Inside(internal.Key) Insider { return Insider{} }
 
 // bodied is every message: the types of messages embed *messageBody.
 type bodied interface {
@@ -22,63 +25,144 @@ type bodied interface {
 	sharedCalls() *[]ToolCall
 }
 
-// fillInternal sets the variables of package internal.
-func fillInternal() bool {
-	persist.Declare[Message]()
-	internal.SharedNames = func(schema any) map[string]bool {
-		if s, _ := schema.(*Schema); s != nil {
-			return s.shared
-		}
+// IsMessage reports whether m may be stored.
+func (Insider) IsMessage(m Message) bool { return isMessage(m) }
+
+// ExtraMember returns the k-th member without an accessor.
+func (Insider) ExtraMember(m Message, k int) (name, value string, ok bool) {
+	return m.(bodied).extraMember(k)
+}
+
+// CallExtra returns the Extra of the k-th call.
+func (Insider) CallExtra(m Message, k int) (string, bool) { return m.(bodied).callExtra(k) }
+
+// SharedCalls returns the calls of a message, which must not be changed.
+func (Insider) SharedCalls(m ToolCallMessage) []ToolCall { return m.toolCalls() }
+
+// DecodeChecked is [DecodeMessage] for JSON that has been checked, by
+// jsontext.Check or because it was made of parts that were. Package provider
+// makes messages of a body that is checked as a whole. It does not retain data.
+func (Insider) DecodeChecked(data []byte) (Message, error) { return decodeChecked(data) }
+
+// ParseSchemaByName is [ParseSchema] for a program that does not have the
+// handlers. A handler that is not of this package has its name and merges
+// nothing: a write that needs it fails.
+func (Insider) ParseSchemaByName(data []byte) (*Schema, error) { return parseSchemaByName(data) }
+
+// Branch returns what identifies the branch of a State: all handles on it have
+// the same.
+func (Insider) Branch(st *State) *engine.Branch { return st.on().branch }
+
+// IsWritable reports whether the branch of a State can be written at all.
+func (Insider) IsWritable(st *State) bool { return st.on().branch.Alive() == nil }
+
+// Windows returns the field that has the windows of the agents, by agent, in
+// every State. The readers of the messages may read and write it. Set keeps
+// whichever of two windows begins later. The field is not listed, and none of
+// its changes are told.
+func (Insider) Windows() *Field[map[string]internal.Window] { return windows }
+
+// IsReference reports whether a field holds references: Go values that no code
+// may look into.
+func (Insider) IsReference(st *State, field string) bool {
+	sp, ok := st.on().schema.byName[field]
+	return ok && sp.form.Reference
+}
+
+// IsKey reports whether a State may hold an undeclared key with a name.
+func (Insider) IsKey(st *State, name string) bool {
+	h := st.on()
+	sp, _, err := h.locate(name)
+	return err == nil && sp.slot.Keyed && checkName(name, h.schema.limits.NameBytes) == nil
+}
+
+// CheckField returns the error of using a field with a State whose schema does
+// not have it. f is the *Field, or nil if only its name is known. Rights to the
+// field do not matter.
+func (Insider) CheckField(st *State, name string, f Part) error {
+	h := st.on()
+	if h.family == nothing.family { // every field is unset there
 		return nil
 	}
-	internal.KeepShared = func(st any) { st.(*State).on().branch.Keep() }
-	internal.SharedWrites = func(st any, from int) ([]internal.SharedWrite, error) { return st.(*State).on().sharedWrites(from) }
-	internal.RedoShared = func(st any, writes []internal.SharedWrite) error { return st.(*State).on().redoShared(writes) }
-	internal.ImportForm = func(schema any, in *form.State, c any) (any, []form.Moved, error) {
-		kept, _ := c.(*conversation)
-		return importForm(schema.(*Schema), in, kept)
+	if f, ok := f.(interface{ declared(h *handle) error }); ok {
+		return f.declared(h)
 	}
-	internal.Windows, internal.WindowsName = windows, windowsName
-	internal.Branch = func(st any) any { return st.(*State).on().branch }
-	internal.IsWritable = func(st any) bool { return st.(*State).on().branch.Alive() == nil }
-	internal.Conversation = func(st any) any { return conversationOf(st.(*State)) }
-	internal.ConversationMessages = func(c any) *persist.List { return c.(*conversation).list() }
-	internal.ShortenConversation = func(c any, messages, results []int) any {
-		return c.(*conversation).shorten(messages, results)
+	_, _, err := h.locate(name)
+	return err
+}
+
+// Hidden calls yield with each value that texts for an agent must not hold: the
+// values of Secret fields and, unless agent is "", those of the fields that the
+// agent may not read. The rights of the handle do not count. Values that were
+// given to With, and those that they cover, are among them. References are not.
+// value is a copy, of the type of the field.
+func (Insider) Hidden(st *State, agent string, yield func(field string, secret bool, value any)) {
+	st.on().hiddenFrom(agent, yield)
+}
+
+// HostRedactor is [State.Redactor] of the host's handle, whatever rights st has.
+// It is for what operators see, and not for code of agents.
+func (Insider) HostRedactor(st *State) *Redactor { return st.hostRedactor() }
+
+// NewRedactor returns a Redactor for some texts, nil if there is nothing to mask.
+func (Insider) NewRedactor(texts []string) *Redactor {
+	secrets := make([]redact.Secret, len(texts))
+	for i, text := range texts {
+		secrets[i].Text = text
 	}
-	internal.DecodeChecked = func(data []byte) (any, error) { return decodeChecked(data) }
-	internal.IsReference = func(st any, field string) bool {
-		sp, ok := st.(*State).on().schema.byName[field]
-		return ok && sp.form.Reference
+	return newRedactor(secrets)
+}
+
+// SharedNames returns the present and former names of the Shared fields of a
+// schema, or nil. The caller must not change the map.
+func (Insider) SharedNames(s *Schema) map[string]bool {
+	if s == nil {
+		return nil
 	}
-	internal.CheckField = func(st, field any) error {
-		h := st.(*State).on()
-		if h.family == nothing.family { // every field is unset there
-			return nil
-		}
-		if f, ok := field.(interface{ declared(st *State) error }); ok {
-			return f.declared(st.(*State))
-		}
-		_, _, err := h.locate(field.(string))
-		return err
-	}
-	internal.IsKey = func(st any, name string) bool {
-		h := st.(*State).on()
-		sp, _, err := h.locate(name)
-		return err == nil && sp.slot.Keyed && checkName(name, h.schema.limits.NameBytes) == nil
-	}
-	internal.Hidden = func(st any, agent string, yield func(field string, secret bool, value any)) {
-		st.(*State).on().hiddenFrom(agent, yield)
-	}
-	internal.Redact = func(st any, text string) string { return st.(*State).hostRedactor().Redact(text) }
-	internal.ParseSchemaByName = func(data []byte) (any, error) { return parseSchemaByName(data) }
-	internal.NewRedactor = func(texts []string) any {
-		secrets := make([]redact.Secret, len(texts))
-		for i, text := range texts {
-			secrets[i].Text = text
-		}
-		return newRedactor(secrets)
-	}
+	return s.shared
+}
+
+// KeepShared lets a State keep what is written to Shared fields from now on.
+func (Insider) KeepShared(st *State) { st.on().branch.Keep() }
+
+// SharedWrites returns, of a snapshot, what KeepShared has kept from an index on.
+func (Insider) SharedWrites(st *State, from int) ([]internal.SharedWrite, error) {
+	return st.on().sharedWrites(from)
+}
+
+// RedoShared does writes again on the content of another State, which nobody
+// else uses. If an update, or what follows a read, cannot be done again, because
+// the field is not as it was read, the error matches [internal.ErrSharedStale]
+// and [ErrConflict].
+func (Insider) RedoShared(st *State, writes []internal.SharedWrite) error {
+	return st.on().redoShared(writes)
+}
+
+// Conversation returns the conversation and the results of a State, which must
+// not be written during the call.
+func (Insider) Conversation(st *State) internal.Conversation { return conversationOf(st) }
+
+// ImportForm makes a State with the content of a form, as [Import] does for the
+// JSON of a form. Package workspace has forms that were never encoded. The JSON
+// inside the form must have been checked. moved are the fields whose stored names
+// or forms are former ones.
+//
+// A conversation that is not nil takes the place of the conversation and the
+// results in the form. It is that of a State of the same schema.
+func (Insider) ImportForm(s *Schema, in *form.State, c internal.Conversation) (st *State, moved []form.Moved, err error) {
+	kept, _ := c.(*conversation)
+	return importForm(s, in, kept)
+}
+
+// A variable initialiser runs before every init function and before the
+// packages that import this one are initialised, so that no plan of a type is
+// made too early.
+var _ = declareTypes()
+
+// declareTypes tells internal/persist and internal/value, which cannot import
+// this package, of its types.
+func declareTypes() bool {
+	persist.Declare[Message]()
 	internal.OpaqueTypes = []internal.OpaqueType{{
 		Type:   reflect.TypeFor[Message](),
 		Encode: func(m any) ([]byte, error) { return []byte(m.(Message).Raw()), nil },
@@ -100,27 +184,6 @@ func fillInternal() bool {
 	}
 	return true
 }
-
-// Insider is what the other packages of this module see of messages beside the
-// exported methods.
-type Insider struct{}
-
-// Inside is for packages of this module.
-func Inside(internal.Key) Insider { return Insider{} }
-
-// IsMessage reports whether m may be stored.
-func (Insider) IsMessage(m Message) bool { return isMessage(m) }
-
-// ExtraMember returns the k-th member without an accessor.
-func (Insider) ExtraMember(m Message, k int) (name, value string, ok bool) {
-	return m.(bodied).extraMember(k)
-}
-
-// CallExtra returns the Extra of the k-th call.
-func (Insider) CallExtra(m Message, k int) (string, bool) { return m.(bodied).callExtra(k) }
-
-// SharedCalls returns the calls of a message, which must not be changed.
-func (Insider) SharedCalls(m ToolCallMessage) []ToolCall { return m.toolCalls() }
 
 // Admitted returns the agents of the team of a State that are in a scope. Without
 // a team, they are those that the scope names.
@@ -164,3 +227,12 @@ func (Insider) WithKey(m ToolResultMessage, key string) ToolResultMessage { retu
 
 // WithoutKeys returns a message without the keys of its calls.
 func (Insider) WithoutKeys(m Message) Message { return withoutKeys(m) }
+
+// MayRead reports whether a handle may read the field or the key with a name.
+func (Insider) MayRead(s *State, name string) bool {
+	_, _, err := s.on().toRead(name)
+	return err == nil
+}
+
+// JSONWithout returns the JSON of a handle without the value of a field.
+func (Insider) JSONWithout(s *State, field string) ([]byte, error) { return s.json(field) }

@@ -108,15 +108,14 @@ func (h *handle) redo(w *internal.SharedWrite) error {
 	at, by := sp.address(), replaceHandler
 	if w.Op == sharedUpdate || w.Op == sharedRead {
 		now, err := sp.sharedHash(h.branch.Get(at))
-		again, _ := w.Again.(func(*engine.Cell) (engine.Update, error))
 		switch {
 		case err != nil:
 			return err
 		case now == w.Read:
-		case again == nil:
+		case w.Again == nil:
 			return fmt.Errorf("%w: %w", internal.ErrSharedStale, &ConflictError{Fields: []string{sp.name}})
 		default:
-			return h.remake(sp, w, again)
+			return h.remake(sp, w)
 		}
 	}
 	switch {
@@ -145,7 +144,7 @@ func (h *handle) redo(w *internal.SharedWrite) error {
 
 // remake does an update again on what the field has now. The code of users that
 // does so may panic.
-func (h *handle) remake(sp *fieldSpec, w *internal.SharedWrite, again func(*engine.Cell) (engine.Update, error)) (err error) {
+func (h *handle) remake(sp *fieldSpec, w *internal.SharedWrite) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicError(sp.name, "function of Update", p, sp.form.Secret)
@@ -153,7 +152,7 @@ func (h *handle) remake(sp *fieldSpec, w *internal.SharedWrite, again func(*engi
 	}()
 	o := sp.newOp(OpUpdate, replaceHandler)
 	o.Author = &engine.Author{Agent: w.Agent, Cause: w.Cause}
-	if err := h.branch.Rewrite(engine.View{}, o, again); err != nil {
+	if err := h.branch.Rewrite(engine.View{}, o, w.Again); err != nil {
 		if sp.form.Secret {
 			return asKind(ErrRefused, fieldError(sp.name, errors.New("the function of Update failed on a secret")))
 		}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect/internal/html"
@@ -33,13 +35,19 @@ func actions() (post, ask map[string]route) {
 
 // form returns the fields of the form that the request carries.
 func (c *call) form() (get func(name string) string, err error) {
-	if err := c.r.ParseForm(); err != nil {
-		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
-			return nil, &view.Error{Status: http.StatusRequestEntityTooLarge, Text: "The form is longer than 1 MiB."}
-		}
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Now().Add(formPatience)) // not each server has one
+	err = c.r.ParseForm()
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		return nil, &view.Error{Status: http.StatusRequestEntityTooLarge, Text: "The form is longer than 1 MiB."}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &view.Error{Status: http.StatusRequestTimeout, Text: "The form takes too long."}
+	case err != nil:
 		return nil, &view.Error{Status: http.StatusBadRequest, Text: "The form cannot be read."}
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	return c.r.PostForm.Get, nil
 }
 

@@ -6,10 +6,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +21,7 @@ import (
 	"github.com/agentstate/state/inspect"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // operator may do everything.
@@ -128,7 +133,7 @@ func TestActionsDuringARun(t *testing.T) {
 	require.Contains(t, follow(t, d, to, post(t, d, to, form)).body, "This process holds the run")
 	ended := d.view(t, "bob").Ended
 	require.True(t, slices.ContainsFunc(ended, func(e workspace.EndedMessage) bool {
-		return e.ID == "b1" && e.As == workspace.EndingCancelled && e.Reason == "it takes too long"
+		return e.ID == "b1" && e.As == work.EndingCancelled && e.Reason == "it takes too long"
 	}), "%+v", ended)
 	require.Equal(t, http.StatusNotFound, post(t, d, to, form).code, "the run that follows is not ended")
 }
@@ -295,4 +300,37 @@ func linkTo(t testing.TB, body, path string) string {
 	}
 	require.Fail(t, "no link", "%s in %s", path, body)
 	return ""
+}
+
+// slowForm is a form of which nothing comes.
+type slowForm struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (f *slowForm) SetReadDeadline(t time.Time) error {
+	f.deadline = t
+	return nil
+}
+
+func (f *slowForm) Read([]byte) (int, error) {
+	if f.deadline.IsZero() {
+		select {} // for ever
+	}
+	time.Sleep(time.Until(f.deadline))
+	return 0, os.ErrDeadlineExceeded
+}
+
+func TestFormsThatTakeTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newActionDesk(t, operator)
+		form := &slowForm{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequest(http.MethodPost, "/workspace/retry?user=alice", form)
+		r.Host = "localhost:8377"
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		began := time.Now()
+		d.ServeHTTP(form, r)
+		require.Equal(t, http.StatusRequestTimeout, form.Code)
+		require.Equal(t, 10*time.Second, time.Since(began))
+	})
 }

@@ -97,8 +97,10 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 const contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// maxBody is the length of the longest form in bytes.
-const maxBody = 1 << 20
+const (
+	maxBody      = 1 << 20          // the length of the longest form in bytes
+	formPatience = 10 * time.Second // for a form
+)
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/wordsearch"
@@ -55,7 +54,7 @@ func Recall(searches ...Search) *tool.Tool {
 				}
 				for _, passage := range passages[:min(len(passages), recallPassages)] {
 					// First masked: half of a secret would not be found.
-					found = append(found, fault.ClipTo(internal.Redact(st, passage), recallBytes))
+					found = append(found, fault.ClipTo(inside.HostRedactor(st).Redact(passage), recallBytes))
 				}
 			}
 			return found, nil
@@ -87,7 +86,7 @@ func SearchMessages(_ context.Context, st *state.State, words string) ([]string,
 	var senders, texts []string
 	for i, m := range msgs[:end] {
 		if sender, text := searchable(m); text != "" && !slices.Contains(place.Before, i) {
-			senders, texts = append(senders, sender), append(texts, internal.Redact(st, text))
+			senders, texts = append(senders, sender), append(texts, inside.HostRedactor(st).Redact(text))
 		}
 	}
 	query, told := wordsearch.Parse(words), map[int]bool{}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
@@ -65,8 +64,6 @@ type suspendedCall struct {
 
 type turnKey struct{}
 
-// inside is what this package sees of a State beside the exported methods.
-var inside = state.Inside(internal.Key{})
 
 // NewTurn begins the turn of an agent on the State that ctx carries, with the
 // rights of the agent. If agent is "", they are those of the handle in ctx. An
@@ -79,7 +76,7 @@ func NewTurn(ctx context.Context, agent string, tools ...*tool.Tool) (*Turn, err
 	}
 	t := &Turn{base: base, st: base, tools: slices.Clone(tools), others: true}
 	outer, nested := TurnOf(ctx)
-	if nested && outer.st.Agent() == base.Agent() && internal.Branch(outer.st) == internal.Branch(base) {
+	if nested && outer.st.Agent() == base.Agent() && inside.Branch(outer.st) == inside.Branch(base) {
 		t.base = outer.base
 	}
 	if agent != "" {
@@ -91,7 +88,7 @@ func NewTurn(ctx context.Context, agent string, tools ...*tool.Tool) (*Turn, err
 	if t.run = runctx.RunOf(ctx); t.run == nil {
 		return t, nil
 	}
-	if internal.Branch(t.run.State()) != internal.Branch(base) { // what is done there is not stored before it is joined
+	if inside.Branch(t.run.State()) != inside.Branch(base) { // what is done there is not stored before it is joined
 		t.run, t.inner = nil, true
 		return t, nil
 	}
@@ -555,10 +552,14 @@ func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Messag
 	}
 	if len(transcript.Pending(msgs)) > 0 {
 		policy := transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()}
-		msgs, _ = transcript.Repair(msgs, transcript.Profile{}, policy)
+		msgs, _ = transcript.Repair(msgs, adjacent, policy)
 	}
 	return msgs, nil
 }
+
+// adjacent are the rules of the strictest provider for the places of results: a
+// framework does not move them.
+var adjacent, _ = transcript.NewProfile(transcript.Rules{Name: "adjacent", AdjacentResults: true})
 
 // lateCalls returns the calls whose results the model was not shown yet.
 func (t *Turn) lateCalls() []state.ToolCall {

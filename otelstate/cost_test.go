@@ -22,6 +22,7 @@ import (
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // idleProviders record nothing.
@@ -60,7 +61,7 @@ func TestIdleSpansAreCheap(t *testing.T) {
 					tracer.End(tracer.Start(run, op), op)
 				},
 				"run": func() {
-					op := workspace.Operation{Kind: workspace.OpRun, UserID: "ann", Ended: workspace.EndingFinished}
+					op := workspace.Operation{Kind: workspace.OpRun, UserID: "ann", Ended: work.EndingFinished}
 					tracer.End(tracer.Start(run, op), op)
 				},
 				"handle": func() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // hasSpan reports whether an operation has a span. A heartbeat has none: there
@@ -178,7 +179,7 @@ func (t *Tracer) measure(s *span, op workspace.Operation) {
 				return metric.WithAttributes(attribute.String(keyHow, how(op.Takeover)))
 			})
 		}
-		if op.Ended == workspace.EndingFailed {
+		if op.Ended == work.EndingFailed {
 			m.deadLetters.add(s, nil)
 		}
 	case workspace.OpCommit, workspace.OpUpdate:
@@ -213,9 +214,9 @@ func (t *Tracer) measureRun(s *span, op workspace.Operation) {
 		return metric.WithAttributes(attribute.String(keyEnding, ending(op)), attribute.Bool(keyResumed, op.Attempt > 0))
 	})
 	switch {
-	case op.Ended == workspace.EndingFenced:
+	case op.Ended == work.EndingFenced:
 		m.fenced.add(s, nil)
-	case op.Ended == workspace.EndingFailed && op.MessageID != "":
+	case op.Ended == work.EndingFailed && op.MessageID != "":
 		m.deadLetters.add(s, nil)
 	}
 }

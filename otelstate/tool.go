@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -78,7 +77,7 @@ func (t *Tracer) conversationIn(ctx context.Context) *conversation {
 
 // secretsOf returns a function that masks all secrets of a state.
 func secretsOf(st *state.State) func(string) string {
-	return func(text string) string { return internal.Redact(st, text) }
+	return func(text string) string { return inside.HostRedactor(st).Redact(text) }
 }
 
 // redactorIn returns a function that masks what redact masks, unless it is nil,
@@ -92,7 +91,7 @@ func redactorIn(ctx context.Context, redact func(string) string) func(string) st
 			text = run.Redact(text)
 		}
 		if st, ok := state.FromContext(ctx); ok {
-			text = internal.Redact(st, text)
+			text = inside.HostRedactor(st).Redact(text)
 		}
 		return text
 	}

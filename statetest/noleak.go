@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/statetest/internal/kit"
 )
 
@@ -66,7 +65,7 @@ type hiddenValue struct {
 // hiddenValues returns the values that agent must not see, and the fields with
 // none that can be searched.
 func hiddenValues(st *state.State, agent string) (values []hiddenValue, unsearchable []string) {
-	internal.Hidden(st, agent, func(field string, secret bool, v any) {
+	inside.Hidden(st, agent, func(field string, secret bool, v any) {
 		why := "a secret"
 		if !secret {
 			why = "which " + agent + " may not read"

@@ -180,15 +180,17 @@ type Transactor interface {
 	// Transact makes writes as Batch does, calls fn with the transaction, and
 	// commits it. If fn returns an error, no write is made, and Transact returns
 	// that error in a chain. fn is called only if the conditions of the writes
-	// hold; it is called again if the database has rolled the transaction back,
-	// for example to end a deadlock. Other writes of the same keys wait
-	// meanwhile, so fn must be quick. It must neither commit nor roll back, and
-	// not use the store.
+	// hold. It is called again if the database has rolled the transaction back to
+	// end a deadlock, or has closed the connection; if that lasts, the error is
+	// the database's, and the chain does not have that of fn. Other writes of the
+	// same keys wait meanwhile, so fn must be quick. It must not use the store. If
+	// it commits, rolls back, or ignores an error with which the database has rolled
+	// back, the error is ErrInvalid, or ErrUnknownOutcome after a commit.
 	Transact(ctx context.Context, writes []Write, fn func(*sql.Tx) error) ([]Revision, error)
 	// In returns the store within a transaction of the program: it sees what the
 	// transaction sees, and what it writes is written when the program commits.
-	// The transaction must be one of the same database. The program may use the
-	// result until the transaction ends, from one goroutine at a time. A
+	// The transaction must be one of the same database, and of the pool of the
+	// store if that has one. The program may use the result until the transaction ends, from one goroutine at a time. A
 	// conflict leaves the transaction as it was before; after another error, it
 	// is to be rolled back.
 	In(tx *sql.Tx) Store

@@ -44,7 +44,7 @@ func From[T any](f *state.Field[T], param string) Option {
 func FromName(field, param string) Option {
 	return option(func(b *binder) {
 		read := func(st *state.State) (any, error) { return state.GetAs[any](st, field) }
-		b.addSource("FromName", nil, source{field: field, of: field, param: param, read: read})
+		b.addSource("FromName", nil, source{field: field, param: param, read: read})
 	})
 }
 
@@ -149,7 +149,7 @@ func toField[In, T any](option string, f *state.Field[T], key string, convert fu
 // that does not fit.
 func ToName(field, key string) Output {
 	return Output{add: func(b *binder, o Output) {
-		s := sink{field: field, of: field, key: key}
+		s := sink{field: field, key: key}
 		s.decode = func(text []byte) (writer, error) {
 			v, err := jsontext.Decode(text, jsontext.Limits{})
 			return func(st *state.State) error { return st.KV().SetWith(field, v, o.handler) }, err

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
@@ -42,7 +41,7 @@ func (t *Tool) inject(st *state.State, args arguments) error {
 		case errors.Is(err, state.ErrNotFound):
 			err = errUnset
 		case err != nil:
-		case internal.IsReference(st, source.field):
+		case inside.IsReference(st, source.field):
 			err = &state.TypeError{Field: source.field, Path: "$", Want: "a value that is JSON", Got: "a reference"}
 		default:
 			err = args.addField(p, source.param, v)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 )
 
 // signature is what a tool takes and what it writes.
@@ -36,7 +35,7 @@ type signature struct {
 // source is a field that is injected.
 type source struct {
 	field string
-	of    any // the *state.Field, or its name
+	of    state.Part // the *state.Field, or nil if only its name is known
 	param string
 	read  func(st *state.State) (any, error)
 }
@@ -44,8 +43,8 @@ type source struct {
 // sink is a field that a result is written to.
 type sink struct {
 	field  string
-	of     any    // the *state.Field, or its name
-	key    string // of the result, "" for the whole
+	of     state.Part // the *state.Field, or nil if only its name is known
+	key    string     // of the result, "" for the whole
 	decode func(text []byte) (writer, error)
 	delete writer // if a null deletes, else nil
 }
@@ -58,12 +57,12 @@ func (t *Tool) checkFields(st *state.State) error {
 	}
 	var errs []error
 	for _, s := range t.sources {
-		if err := internal.CheckField(st, s.of); err != nil {
+		if err := inside.CheckField(st, s.field, s.of); err != nil {
 			errs = append(errs, &InputError{Tool: t.name, Parameter: s.param, Field: s.field, Err: err})
 		}
 	}
 	for _, s := range t.sinks {
-		if err := internal.CheckField(st, s.of); err != nil {
+		if err := inside.CheckField(st, s.field, s.of); err != nil {
 			errs = append(errs, &OutputError{Tool: t.name, Field: s.field, Err: err})
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 )
 
 // toolbox is tools that calls name.
@@ -74,11 +73,11 @@ func Usable(st *state.State, tools []*Tool) []*Tool {
 	}
 	cannotRead := func(name string) bool {
 		_, ok := fields[name]
-		return !ok && !internal.IsKey(st, name)
+		return !ok && !inside.IsKey(st, name)
 	}
 	cannotWrite := func(name string) bool {
 		info, ok := fields[name]
-		return !info.Writable && (ok || !internal.IsKey(st, name))
+		return !info.Writable && (ok || !inside.IsKey(st, name))
 	}
 	var usable []*Tool
 	for _, t := range tools {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 )
 
 // Tracer is told of the calls of tools that [Run], [Step.Call] and [Tool.Call]
@@ -57,7 +56,7 @@ type CallInfo struct {
 // newCallInfo returns what a Tracer is told of a call.
 func newCallInfo(t *Tool, call state.ToolCall, st *state.State) CallInfo {
 	return CallInfo{
-		Tool: t, Call: call, Agent: st.Agent(), Redact: func(text string) string { return internal.Redact(st, text) },
+		Tool: t, Call: call, Agent: st.Agent(), Redact: func(text string) string { return inside.HostRedactor(st).Redact(text) },
 	}
 }
 

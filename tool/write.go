@@ -1,12 +1,6 @@
 package tool
 
-import (
-	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
-)
-
-// inside is what this package sees of a State beside the exported methods.
-var inside = state.Inside(internal.Key{})
+import "github.com/agentstate/state"
 
 // checkOutputs returns an error if st may not write a field of the outputs: the
 // function is not called then.

@@ -35,7 +35,7 @@ func openSight(st *state.State, own []state.Message) (*sight, error) {
 			return nil, err
 		}
 	}
-	s.place = windows().GetOr(s.st, nil)[st.Agent()]
+	s.place = inside.Windows().GetOr(s.st, nil)[st.Agent()]
 	if s.place.Hash != "" {
 		s.find(n)
 	}
@@ -47,11 +47,6 @@ func openSight(st *state.State, own []state.Message) (*sight, error) {
 		s.shown = append(s.shown, m)
 	}
 	return s, nil
-}
-
-// windows returns the field that has the windows of agents.
-func windows() *state.Field[map[string]internal.Window] {
-	return internal.Windows.(*state.Field[map[string]internal.Window])
 }
 
 // from yields the messages of the conversation from a place on.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/runctx"
 )
 
@@ -73,7 +74,7 @@ var ErrWindow = errors.New("transcript: the request does not fit its window")
 
 // windowKey identifies the window of an agent of a State.
 type windowKey struct {
-	branch any
+	branch *engine.Branch
 	agent  string
 }
 
@@ -227,11 +228,11 @@ func (w *Window) move(ctx context.Context, st *state.State, s *sight, z size) (*
 	switch {
 	case moved == nil:
 		return s, errNoMore
-	case !internal.IsWritable(st):
+	case !inside.IsWritable(st):
 		return moved, nil
 	}
 	if w.Summarize != nil {
-		key := windowKey{internal.Branch(st), st.Agent()}
+		key := windowKey{inside.Branch(st), st.Agent()}
 		if !w.begin(key) {
 			return s, errors.New("its summary is being made")
 		}
@@ -240,11 +241,11 @@ func (w *Window) move(ctx context.Context, st *state.State, s *sight, z size) (*
 		if err != nil {
 			return s, fmt.Errorf("summary: %w", err)
 		}
-		if moved.place.Summary = internal.Redact(st, strings.TrimSpace(summary)); moved.place.Summary == "" {
+		if moved.place.Summary = inside.HostRedactor(st).Redact(strings.TrimSpace(summary)); moved.place.Summary == "" {
 			return s, errors.New("summary: there is no text")
 		}
 	}
-	if err := windows().Set(st, map[string]internal.Window{st.Agent(): moved.place}); err != nil {
+	if err := inside.Windows().Set(st, map[string]internal.Window{st.Agent(): moved.place}); err != nil {
 		return s, err
 	}
 	now, err := openSight(st, s.own) // another request may have moved it further

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
@@ -271,7 +270,7 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	c := &call{ctx: req.Context(), format: format, sent: sent, limit: limit, add: st.History().AppendOutside}
 	if !t.RecordOnly && !isOutside(req.Context()) {
 		c.add = st.History().Append
-		if run := runctx.RunOf(req.Context()); run != nil && internal.Branch(run.State()) == internal.Branch(st) {
+		if run := runctx.RunOf(req.Context()); run != nil && inside.Branch(run.State()) == inside.Branch(st) {
 			c.run = run
 		}
 		if turn := turnOf(req.Context(), st); turn != nil {

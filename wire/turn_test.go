@@ -191,7 +191,7 @@ func TestRunThroughWire(t *testing.T) {
 		require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return card.Set(w.State(), "s3cret-value") }))
 		var deltas string
 		go func() {
-			for e := range m.Watch(t.Context(), "ann") {
+			for e := range m.Watch(t.Context(), "ann").AsHost() {
 				deltas += e.Delta
 			}
 		}()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // core is what the parts of a Manager need of it. They do not know the Manager.
@@ -49,7 +50,7 @@ func isReadOnly(db store.Store) bool {
 // their arguments, of what is stored, or of what others have done.
 var finalErrors = []error{
 	ErrExists, ErrUserDeleted, ErrInvalid, ErrInvalidKey, ErrSchema, ErrCorrupt, ErrNewerFormat, ErrRolledBack, ErrFenced, ErrBusy, ErrQueueFull, ErrClosed, ErrHolder,
-	ledger.ErrNotFound, ledger.ErrAttempts, ledger.ErrLeaseRenewed, ledger.ErrContentChanged,
+	work.ErrNotFound, ledger.ErrAttempts, ledger.ErrLeaseRenewed, ledger.ErrContentChanged,
 	store.ErrInvalid, store.ErrTooLarge, store.ErrClosed, store.ErrReadOnly, store.ErrRefused,
 	// The ledger returns it only if it can no longer find out.
 	store.ErrUnknownOutcome,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Do calls fn with a run that handles no message: for tool servers, scheduled
@@ -159,7 +160,7 @@ func (t *ticket) submit(ctx context.Context) (*ledger.Head, error) {
 	defer cancel()
 	h, _, _, err := t.ledger.Submit(ctx, ledger.Submission{
 		Message: ledger.Message{ID: t.id, At: ledger.CurrentTime(), Ticket: true},
-		Busy:    ledger.BusyEnqueue, MaxQueue: t.m.opts.Queue, Lease: t.lease,
+		Busy:    work.BusyEnqueue, MaxQueue: t.m.opts.Queue, Lease: t.lease,
 	})
 	return h, err
 }
@@ -244,7 +245,7 @@ func (t *ticket) look(ctx context.Context) (*ledger.Head, error) {
 	}
 	t.began = time.Now()
 	after, _, err := t.ledger.TakeOver(ctx, ledger.Contender{
-		Observed: h.LeaseState(), How: ledger.Takeover(t.m.opts.Takeover), MaxAttempts: t.m.opts.Attempts, Lease: next, Ticket: t.id,
+		Observed: h.LeaseState(), How: t.m.opts.Takeover, MaxAttempts: t.m.opts.Attempts, Lease: next, Ticket: t.id,
 	})
 	if errors.Is(err, ledger.ErrLeaseRenewed) {
 		return h, nil

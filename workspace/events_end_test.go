@@ -17,7 +17,7 @@ import (
 func eventsOf(ctx context.Context, m *workspace.Manager, user string) func() []string {
 	var list []string
 	go func() {
-		for e := range m.Watch(ctx, user) {
+		for e := range m.Watch(ctx, user).AsHost() {
 			if e.Kind != workspace.EventSummary {
 				list = append(list, string(e.Kind)+" "+e.MessageID+" "+e.Reply)
 			}

@@ -176,7 +176,7 @@ func ExampleManager_Watch_threads() {
 	defer cancel()
 	m := chats(ctx)
 	titles := map[string]string{}
-	for e, err := range m.Watch(ctx, workspace.Shared("ann")) {
+	for e, err := range m.Watch(ctx, workspace.Shared("ann")).AsHost() {
 		if err != nil {
 			panic(err)
 		}

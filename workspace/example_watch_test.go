@@ -29,7 +29,7 @@ func ExampleManager_Watch() {
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		user := r.FormValue("user") // a real handler authenticates the user
 		w.Header().Set("Content-Type", "text/event-stream")
-		for e, err := range m.Watch(r.Context(), user) {
+		for e, err := range m.Watch(r.Context(), user).AsHost() {
 			data, jsonErr := json.Marshal(e)
 			if err != nil || jsonErr != nil {
 				return

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // conclude ends the run with one write, which also begins the next run if
@@ -22,11 +23,11 @@ func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
 	concluding, op := r.beginEnd(ctx)
 	var s successor
 	var err error
-	ending := EndingFinished
+	ending := work.EndingFinished
 	if reason == nil {
 		s, err = r.finish(concluding, &op)
 	} else {
-		ending = EndingFailed
+		ending = work.EndingFailed
 		s, err = r.fail(concluding, reason, &op)
 	}
 	r.endCommit(&op, err)
@@ -215,7 +216,7 @@ func (r *Run) beginOperation(ctx context.Context, h *ledger.Head) context.Contex
 
 // endOperation ends the OpRun of a run that was finished or failed here, unless
 // it has ended.
-func (r *Run) endOperation(ending Ending, queued int, err error) {
+func (r *Run) endOperation(ending work.Ending, queued int, err error) {
 	if r.op.markEnded() {
 		r.op.Queued = queued
 		r.tellEnded(ending, err)
@@ -247,7 +248,7 @@ func linksOf(ctx context.Context, run *ledger.Run) []string {
 	return links
 }
 
-func (r *Run) tellEnded(ending Ending, err error) {
+func (r *Run) tellEnded(ending work.Ending, err error) {
 	o := &r.op
 	if o.effort != nil {
 		r.mu.Lock()
@@ -267,17 +268,17 @@ func (r *Run) tellEnded(ending Ending, err error) {
 
 // lostEnding returns how a run has ended that was neither finished nor failed
 // here.
-func (r *Run) lostEnding() (Ending, error) {
+func (r *Run) lostEnding() (work.Ending, error) {
 	cause := r.lease.lost()
 	switch ending := ledger.EndingOf(cause); {
 	case errors.Is(cause, errGivenBack), errors.Is(cause, errEndNotStored):
-		return EndingAbandoned, cause
+		return work.EndingAbandoned, cause
 	case ending != "":
-		return Ending(ending), cause
+		return ending, cause
 	case errors.Is(cause, ErrRunEnded): // another attempt follows
 		return "", r.retried
 	}
-	return EndingFenced, cause
+	return work.EndingFenced, cause
 }
 
 // begin begins an operation in the run. Its parent is the run, also if ctx is

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Handle handles a message and waits until that has ended. It begins the run of
@@ -214,8 +215,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run,
 		lease = lease.Vacant()
 	}
 	began := time.Now()
-	h, submitted, fate, err := l.Submit(submitting, b.submission(lease))
-	status := Status(submitted)
+	h, status, fate, err := l.Submit(submitting, b.submission(lease))
 	out = Outcome{Status: status}
 	if status == StatusDuplicate {
 		out = duplicateOf(fate)
@@ -236,7 +236,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run,
 	case status != StatusStarted:
 		return nil, out, nil
 	}
-	m.endLocalRuns(l.User(), h, b.busy.ending())
+	m.endLocalRuns(l.User(), h, endingBy(b.busy))
 	if !hasSlot {
 		out.Status = StatusQueued
 		return nil, out, nil
@@ -258,23 +258,25 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run,
 func (b *beginning) submission(lease ledger.Lease) ledger.Submission {
 	return ledger.Submission{
 		Message: ledger.Message{ID: b.message.ID, At: ledger.CurrentTime(), Trace: b.message.Trace, Body: b.body},
-		Busy:    ledger.WhenBusy(b.busy), MaxQueue: b.m.opts.Queue, MaxQueueBytes: b.m.opts.QueueBytes, Lease: lease,
+		Busy:    b.busy, MaxQueue: b.m.opts.Queue, MaxQueueBytes: b.m.opts.QueueBytes, Lease: lease,
 		Check: b.m.decisionsCheck(b.ledger.User(), &b.message),
 	}
 }
 
-// ending returns the ending of a run that a message ends.
-func (b WhenBusy) ending() ledger.Ending {
+// endingBy returns the ending of a run that a message ends.
+func endingBy(b WhenBusy) work.Ending {
 	if b == BusyRollback {
-		return ledger.EndingRolledBack
+		return work.EndingRolledBack
 	}
-	return ledger.EndingInterrupted
+	return work.EndingInterrupted
 }
+
+func isKnown(b WhenBusy) bool { return b >= BusyDefault && b <= BusyRollback }
 
 // busyOf determines what happens to a message that arrives during a run.
 func (m *Manager) busyOf(msg Message) (WhenBusy, error) {
 	switch {
-	case !msg.WhenBusy.valid():
+	case !isKnown(msg.WhenBusy):
 		return msg.WhenBusy, fmt.Errorf("%w: message with an unknown WhenBusy", ErrInvalid)
 	case msg.WhenBusy == BusyDefault:
 		return m.opts.WhenBusy, nil

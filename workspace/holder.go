@@ -43,7 +43,8 @@ type incarnation struct {
 	wake   chan struct{} // capacity 1
 
 	mu         sync.Mutex
-	leases     int // of runs that are held, or about to begin
+	leases     int       // of runs that are held, or about to begin
+	heldSince  time.Time // since when there are some
 	ended      bool
 	abandoned  []string  // leases that are not held, although heads may say so
 	written    int       // how many of them the record has
@@ -63,7 +64,7 @@ func (h *holder) newIncarnation() *incarnation {
 	defer h.mu.Unlock()
 	record, now := h.records.NewIncarnation(h.name, h.m.ttl), time.Now()
 	i := &incarnation{
-		holder: h, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, renewedAt: now, reachedAt: now,
+		holder: h, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, heldSince: now, renewedAt: now, reachedAt: now,
 	}
 	i.held, i.giveUp = context.WithCancelCause(context.Background())
 	return i
@@ -156,6 +157,7 @@ func (i *incarnation) enter() bool {
 		return false
 	}
 	if i.leases++; i.leases == 1 {
+		i.heldSince = time.Now()
 		wake(i.wake)
 	}
 	return true
@@ -250,9 +252,10 @@ func (i *incarnation) beat() {
 	ctx, cancel := context.WithTimeout(context.Background(), max(m.ttl/6, min(m.ttl/3, time.Second/4)))
 	defer cancel()
 	i.mu.Lock()
-	abandoned, last := i.abandoned, i.renewedAt
+	abandoned := i.abandoned
+	age := min(began.Sub(i.renewedAt), began.Sub(i.heldSince)) // without leases, none is due
 	i.mu.Unlock()
-	ctx, op := m.beginHeartbeat(ctx, m.ttl-began.Sub(last))
+	ctx, op := m.beginHeartbeat(ctx, m.ttl-age)
 	err := i.record.Renew(ctx, abandoned)
 	op.end(err)
 	i.mu.Lock()

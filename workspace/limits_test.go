@@ -14,6 +14,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The error says which limit of the queue a message has met.
@@ -65,7 +66,7 @@ func TestDeadLettersAreLimitedByNumber(t *testing.T) {
 	require.Len(t, v.Ended, 2)
 	for i, e := range v.Ended {
 		require.Equal(t, fmt.Sprint(i), e.ID)
-		require.Equal(t, workspace.EndingDropped, e.As)
+		require.Equal(t, work.EndingDropped, e.As)
 		require.Equal(t, "broken "+e.ID, e.Reason)
 	}
 	out, err := m.Await(t.Context(), "ann", "0")

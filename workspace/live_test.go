@@ -39,7 +39,7 @@ func (p *page) take(t testing.TB, e workspace.Event) {
 func follow(t testing.TB, m *workspace.Manager) *page {
 	p := &page{texts: map[int]string{}}
 	go func() {
-		for e, err := range m.Watch(t.Context(), "ann") {
+		for e, err := range m.Watch(t.Context(), "ann").AsHost() {
 			if err != nil {
 				return
 			}
@@ -115,7 +115,7 @@ func TestEmitToASlowReader(t *testing.T) {
 		read, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			for e, err := range m.Watch(t.Context(), "ann") {
+			for e, err := range m.Watch(t.Context(), "ann").AsHost() {
 				if err != nil {
 					return
 				}
@@ -151,7 +151,7 @@ func TestEmitOfALongText(t *testing.T) {
 			for range 100 {
 				run.Emit(strings.Repeat("x", 10_000))
 			}
-			for e, err := range m.Watch(ctx, "ann") {
+			for e, err := range m.Watch(ctx, "ann").AsHost() {
 				require.NoError(t, err)
 				if e.Kind == workspace.EventDelta {
 					require.Equal(t, 1_000_000-64<<10, e.Offset)

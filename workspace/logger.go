@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // manyTries is the number of attempts of one write above which it is reported.
@@ -137,16 +138,16 @@ var endEvents = map[OpKind]struct {
 // logRun logs that a run that was held here has ended.
 func (o *operation) logRun() {
 	switch o.Ended {
-	case EndingFinished:
+	case work.EndingFinished:
 		o.logEvent(slog.LevelDebug, "run finished", nil)
-	case EndingFailed:
+	case work.EndingFailed:
 		if errors.Is(o.Err, errPanic) {
 			o.logEvent(slog.LevelError, "run panicked", o.Err)
 		}
 		o.logEvent(slog.LevelDebug, "run failed", o.Err)
-	case EndingFenced:
+	case work.EndingFenced:
 		o.logEvent(slog.LevelWarn, "run fenced", o.Err)
-	case EndingAbandoned:
+	case work.EndingAbandoned:
 		if errors.Is(o.Err, errEndNotStored) {
 			o.logEvent(slog.LevelError, "end of run was not stored", o.Err)
 			return

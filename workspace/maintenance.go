@@ -8,6 +8,7 @@ import (
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Update changes a workspace without a message: it calls fn and stores what fn
@@ -137,7 +138,7 @@ func (m *Manager) Reset(ctx context.Context, userID string) (ids []string, err e
 		var h *ledger.Head
 		if h, ids, err = l.Reset(ctx); err == nil {
 			op.noteHead(h)
-			m.endLocalRuns(userID, h, ledger.EndingReset)
+			m.endLocalRuns(userID, h, work.EndingReset)
 		}
 		return err
 	})

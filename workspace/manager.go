@@ -9,6 +9,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Manager manages the workspaces in a store. It is safe for concurrent use.
@@ -178,7 +179,7 @@ func (m *Manager) earlierLocalRuns(than *Run) []<-chan struct{} {
 // endLocalRuns ends the runs of a user that are held here, and that the write of
 // a head has ended. Runs that are held elsewhere find out when they look at the
 // head, or at once if the store is a store.Watcher. h may be nil.
-func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending ledger.Ending) {
+func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending work.Ending) {
 	if h == nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -84,17 +85,21 @@ type settingsJSON struct {
 // workspace elsewhere, use [Manager.Export].
 func (w Workspace) MarshalJSON() ([]byte, error) {
 	w = w.orEmpty()
-	v, err := w.json(w.redactor())
+	v, err := w.json(w.redactor(), "")
 	if err != nil {
 		return nil, err
 	}
 	return jsontext.Marshal(v)
 }
 
-func (w *Workspace) json(redact func(string) string) (workspaceJSON, error) {
+// json returns the JSON without the value of a field, if there is one to leave out.
+func (w *Workspace) json(redact func(string) string, without string) (workspaceJSON, error) {
 	v := workspaceJSON{UserID: w.user, Memory: map[string]json.RawMessage{}}
-	var err error
-	if v.State, err = maskedJSON(w.state, redact); err != nil {
+	data, err := inside.JSONWithout(w.state, without)
+	if err != nil {
+		return v, err
+	}
+	if v.State, err = maskedJSON(json.RawMessage(data), redact); err != nil {
 		return v, err
 	}
 	for key, entry := range w.memory.All() {
@@ -154,11 +159,12 @@ type runInfoJSON struct {
 }
 
 // MarshalJSON returns the view for people and logs, masked as by
-// [Workspace.MarshalJSON].
+// [Workspace.MarshalJSON]. The conversation is in its member messages, as
+// [View.Messages] yields it, and not among the values of the state.
 func (v View) MarshalJSON() ([]byte, error) {
 	v.Workspace = v.orEmpty()
 	redact := v.redactor()
-	content, err := v.Workspace.json(redact)
+	content, err := v.Workspace.json(redact, state.Messages.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +213,7 @@ func (v View) MarshalJSON() ([]byte, error) {
 // [Workspace.MarshalJSON].
 func (r *Run) MarshalJSON() ([]byte, error) {
 	redact := r.redactor()
-	content, err := r.Workspace.json(redact)
+	content, err := r.Workspace.json(redact, "")
 	if err != nil {
 		return nil, err
 	}

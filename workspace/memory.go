@@ -16,7 +16,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -226,7 +225,7 @@ func (s memorySnapshot) redactor() *state.Redactor {
 			secrets = append(secrets, entry.Value)
 		}
 	}
-	return internal.NewRedactor(secrets).(*state.Redactor)
+	return inside.NewRedactor(secrets)
 }
 
 // end makes further writes fail with err. The first err stays.

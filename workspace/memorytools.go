@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/wordsearch"
 	"github.com/agentstate/state/tool"
 )
@@ -33,7 +32,7 @@ func (m *Memory) Tools() []*tool.Tool {
 				if err := m.set(in.Key, in.Value, in.Secret); err != nil {
 					secrets := m.redactor(nil)
 					if in.Secret {
-						secrets = secrets.Join(internal.NewRedactor([]string{in.Value}).(*state.Redactor))
+						secrets = secrets.Join(inside.NewRedactor([]string{in.Value}))
 					}
 					return "", &maskedError{secrets.Redact(err.Error()), err}
 				}

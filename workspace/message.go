@@ -14,6 +14,7 @@ import (
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Message is a message of a user.
@@ -77,35 +78,6 @@ func (m Message) Text() string {
 	return m.Content.Text()
 }
 
-// Status says what happened to a message.
-type Status string
-
-// The statuses of messages.
-const (
-	StatusStarted   Status = "started"   // its run has begun
-	StatusDone      Status = "done"      // it was handled
-	StatusQueued    Status = "queued"    // it waits
-	StatusDuplicate Status = "duplicate" // a message with its id was accepted before
-	StatusRejected  Status = "rejected"  // it was not accepted because of a run
-	StatusFailed    Status = "failed"    // its run has failed
-)
-
-// Outcome is what became of a message.
-type Outcome struct {
-	Status Status `json:"status"`
-	RunID  string `json:"run_id,omitempty"` // of the run that handled the message
-	Reply  string `json:"reply,omitempty"`  // set by Run.SetReply, which says how long it is kept
-	Reason string `json:"reason,omitempty"` // why the message was given up or its run was ended: one line
-	// First is the status of the first message with the id, if Status is
-	// StatusDuplicate. RunID, Reply and Reason are then those of the first.
-	First Status `json:"first,omitempty"`
-	// Differs is true if Status is StatusDuplicate, and the first message waits
-	// or is being handled and has another content: the id was given to two
-	// messages, and this one is lost unless it is sent with an id of its own. Of
-	// a message that has ended, only the id is kept: Differs is false.
-	Differs bool `json:"differs,omitempty"`
-}
-
 // outcomeOf returns what became of a message.
 func outcomeOf(f ledger.Fate) Outcome {
 	out := Outcome{RunID: f.RunID, Reply: f.Reply, Reason: f.Reason}
@@ -114,7 +86,7 @@ func outcomeOf(f ledger.Fate) Outcome {
 		out.Status = StatusStarted
 	case f.Place == ledger.PlaceQueued:
 		out.Status = StatusQueued
-	case f.Ending == ledger.EndingFinished:
+	case f.Ending == work.EndingFinished:
 		out.Status = StatusDone
 	default:
 		out.Status = StatusFailed
@@ -257,11 +229,11 @@ func readMessage(ctx context.Context, l *ledger.Ledger, p ledger.Message) (Messa
 func errorOf(f ledger.Fate) error {
 	out := outcomeOf(f)
 	switch f.Ending {
-	case ledger.EndingFinished:
+	case work.EndingFinished:
 		return nil
-	case ledger.EndingInterrupted, ledger.EndingRolledBack, ledger.EndingReset:
+	case work.EndingInterrupted, work.EndingRolledBack, work.EndingReset:
 		return fmt.Errorf("%w: %w: %s", ErrRunFailed, ErrInterrupted, out.Reason)
-	case ledger.EndingCancelled:
+	case work.EndingCancelled:
 		return fmt.Errorf("%w: %w: %s", ErrRunFailed, ErrRunCancelled, out.Reason)
 	}
 	return fmt.Errorf("%w: %s", ErrRunFailed, out.Reason)
@@ -352,51 +324,3 @@ func toolsOf(list []ClientTool) (tools []*tool.Tool, err error) {
 	}
 	return tools, nil
 }
-
-// Ending says how the handling of a message has ended.
-type Ending string
-
-// The endings. All but EndingFenced and EndingAbandoned are stored.
-const (
-	EndingFinished    Ending = "finished"    // Options.Run returned nil, and its changes are stored
-	EndingFailed      Ending = "failed"      // the message is a dead letter
-	EndingInterrupted Ending = "interrupted" // another message with BusyInterrupt has ended the run
-	EndingRolledBack  Ending = "rolled_back" // another message with BusyRollback has ended the run
-	EndingCancelled   Ending = "cancelled"   // Manager.Cancel has ended the run
-	EndingReset       Ending = "reset"       // Manager.Reset has dropped the message
-	EndingDiscarded   Ending = "discarded"   // Manager.Discard has dropped the message
-	EndingDropped     Ending = "dropped"     // there were too many dead letters after it
-	EndingFenced      Ending = "fenced"      // another holder has taken the run over, or its lease has expired
-	EndingAbandoned   Ending = "abandoned"   // the end of the run could not be stored; it will be taken over
-)
-
-// WhenBusy determines what happens to a message that arrives during a run.
-type WhenBusy int
-
-const (
-	// BusyDefault is Options.WhenBusy in a Message, and BusyEnqueue in Options.
-	BusyDefault WhenBusy = iota
-	// BusyEnqueue lets the message wait in a durable queue. The holder of the
-	// run handles it later.
-	BusyEnqueue
-	// BusyReject rejects the message.
-	BusyReject
-	// BusyInterrupt ends the run, keeps its committed changes and handles the
-	// message.
-	BusyInterrupt
-	// BusyRollback ends the run, undoes its committed changes and handles the
-	// message.
-	BusyRollback
-)
-
-func (b WhenBusy) valid() bool { return b >= BusyDefault && b <= BusyRollback }
-
-// Takeover determines how a run continues whose holder has died.
-type Takeover int
-
-const (
-	// TakeoverResume keeps the committed changes of the run.
-	TakeoverResume Takeover = iota
-	// TakeoverRestart undoes the committed changes of the run.
-	TakeoverRestart
-)

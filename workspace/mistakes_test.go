@@ -17,12 +17,12 @@ import (
 // run.
 func verbs(m *workspace.Manager, id string) map[string]func(ctx context.Context, user string) error {
 	return map[string]func(ctx context.Context, user string) error{
-		"AcceptRollback": func(ctx context.Context, u string) error { return m.AcceptRollback(ctx, u) },
-		"Await":          func(ctx context.Context, u string) error { _, err := m.Await(ctx, u, id); return err },
-		"Cancel":         func(ctx context.Context, u string) error { return m.Cancel(ctx, u, id, "why") },
-		"Compact":        func(ctx context.Context, u string) error { return m.Compact(ctx, u) },
-		"Delete":         func(ctx context.Context, u string) error { return m.Delete(ctx, u) },
-		"Discard":        func(ctx context.Context, u string) error { return m.Discard(ctx, u, id) },
+		"Accept":  func(ctx context.Context, u string) error { return m.AcceptRollback(ctx, u) },
+		"Await":   func(ctx context.Context, u string) error { _, err := m.Await(ctx, u, id); return err },
+		"Cancel":  func(ctx context.Context, u string) error { return m.Cancel(ctx, u, id, "why") },
+		"Compact": func(ctx context.Context, u string) error { return m.Compact(ctx, u) },
+		"Delete":  func(ctx context.Context, u string) error { return m.Delete(ctx, u) },
+		"Discard": func(ctx context.Context, u string) error { return m.Discard(ctx, u, id) },
 		"Do": func(ctx context.Context, u string) error {
 			return m.Do(ctx, u, func(context.Context, *workspace.Run) error { return nil })
 		},
@@ -46,7 +46,7 @@ func verbs(m *workspace.Manager, id string) map[string]func(ctx context.Context,
 		"View":   func(ctx context.Context, u string) error { _, err := m.View(ctx, u); return err },
 		"ViewAt": func(ctx context.Context, u string) error { _, err := m.ViewAt(ctx, u, 7); return err },
 		"Watch": func(ctx context.Context, u string) (err error) {
-			for _, err = range m.Watch(ctx, u) {
+			for _, err = range m.Watch(ctx, u).AsHost() {
 				break
 			}
 			return err
@@ -162,8 +162,8 @@ func TestMistakesInMessages(t *testing.T) {
 		"no such call":        {workspace.Message{Answers: []state.ToolResultMessage{result}}, workspace.ErrNotSuspended, `"1"`},
 		"the zero answer":     {workspace.Message{Answers: make([]state.ToolResultMessage, 1)}, workspace.ErrInvalid, "an answer is the zero message"},
 		"too many answers":    {workspace.Message{Answers: make([]state.ToolResultMessage, 65)}, workspace.ErrInvalid, "more than 64 answers"},
-		"an unknown WhenBusy": {workspace.Message{Content: state.UserText("a"), WhenBusy: 99}, workspace.ErrInvalid, "WhenBusy"},
-		"a negative WhenBusy": {workspace.Message{Content: state.UserText("a"), WhenBusy: -1}, workspace.ErrInvalid, "WhenBusy"},
+		"an unknown Busy":     {workspace.Message{Content: state.UserText("a"), WhenBusy: 99}, workspace.ErrInvalid, "Busy"},
+		"a negative Busy":     {workspace.Message{Content: state.UserText("a"), WhenBusy: -1}, workspace.ErrInvalid, "Busy"},
 		"too large a message": {workspace.Message{Content: state.UserText(strings.Repeat("x", 17<<20))}, workspace.ErrInvalid, "limit ValueBytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

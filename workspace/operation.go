@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // telemetry is what a Manager tells of its operations: to the counters of Stats,
@@ -153,7 +154,7 @@ func (o *operation) endTakeover(h *ledger.Head, taken ledger.Taken, next ledger.
 			o.LeaseID, o.RunID, o.MessageID, o.Attempt = next.ID, h.Run.RunID, h.Run.Message.ID, h.Run.Attempt
 		}
 		if d := taken.Dead; d != nil {
-			o.Ended, o.RunID, o.MessageID, o.Attempt = EndingFailed, d.RunID, d.Message.ID, d.Attempts
+			o.Ended, o.RunID, o.MessageID, o.Attempt = work.EndingFailed, d.RunID, d.Message.ID, d.Attempts
 			o.LeaseID = ""
 		}
 		o.Taken, o.Takeover = o.wrote && !o.vacant, o.m.takeover

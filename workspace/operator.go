@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The methods in this file are for operators: people and programs that look
@@ -76,7 +77,7 @@ func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) erro
 		if err != nil {
 			return err
 		}
-		m.endLocalRuns(userID, h, ledger.EndingCancelled)
+		m.endLocalRuns(userID, h, work.EndingCancelled)
 		m.takeVacantRun(l, h)
 		return nil
 	})
@@ -110,7 +111,7 @@ func (m *Manager) Delete(ctx context.Context, userID string) error {
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), m.opts.TTL)
 			defer cancel()
 		}
-		m.endLocalRuns(userID, h, ledger.EndingReset)
+		m.endLocalRuns(userID, h, work.EndingReset)
 		return m.data(userID).Clear(ctx)
 	})
 }

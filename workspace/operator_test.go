@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // worker handles messages. Those in failing fail, and those in blocking wait
@@ -100,7 +101,7 @@ func TestDiscard(t *testing.T) {
 		out, err := m.Submit(t.Context(), "ann", text(id))
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDuplicate, out.Status)
-		require.Equal(t, string(workspace.EndingDiscarded), out.Reason)
+		require.Equal(t, string(work.EndingDiscarded), out.Reason)
 	}
 	require.ErrorIs(t, m.Discard(t.Context(), "ann", "2"), workspace.ErrNotFound, "it is being handled")
 	require.ErrorIs(t, m.Discard(t.Context(), "ann", "9"), workspace.ErrNotFound)

@@ -216,7 +216,7 @@ func (o *Options) complete() error {
 		return fmt.Errorf("%w: StoreTimeout and RunTimeout must not be negative", ErrInvalid)
 	case o.TTL > maxTTL:
 		return fmt.Errorf("%w: TTL is more than a year", ErrInvalid)
-	case !o.WhenBusy.valid():
+	case !isKnown(o.WhenBusy):
 		return fmt.Errorf("%w: WhenBusy is unknown", ErrInvalid)
 	case o.Takeover < TakeoverResume || o.Takeover > TakeoverRestart:
 		return fmt.Errorf("%w: Takeover is unknown", ErrInvalid)

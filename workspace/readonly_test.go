@@ -78,7 +78,7 @@ func TestManagerOnAReadOnlyStore(t *testing.T) {
 				for err := range reader.Check(t.Context(), schema) {
 					require.Fail(t, "it fits", err)
 				}
-				for e, err := range reader.Watch(t.Context(), "ann") {
+				for e, err := range reader.Watch(t.Context(), "ann").AsHost() {
 					require.NoError(t, err)
 					require.Equal(t, 1, e.Queued)
 					break

@@ -6,16 +6,16 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Records yields the changes of the content of a workspace after a version, the
 // oldest first, as RecordsBetween does.
-func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[Record, error] {
+func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter.Seq2[work.Record, error] {
 	return m.RecordsBetween(ctx, userID, after, math.MaxUint64)
 }
 
@@ -27,20 +27,20 @@ func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter
 // The values of secret fields, and of fields that the schema does not have, are
 // masked. In all other texts, messages among them, the present secrets of the
 // workspace are masked: a former one that a text repeats is not known any more.
-func (m *Manager) RecordsBetween(ctx context.Context, userID string, after, to uint64) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
+func (m *Manager) RecordsBetween(ctx context.Context, userID string, after, to uint64) iter.Seq2[work.Record, error] {
+	return func(yield func(work.Record, error) bool) {
 		ctx, op := m.begin(ctx, Operation{Kind: OpRecords, UserID: userID})
 		var err error = errNotReturned
 		defer func() { op.end(err) }() // also if the loop panics
-		if err = m.readRecords(ctx, userID, after, to, func(r Record) bool { return yield(r, nil) }); err != nil {
-			yield(Record{}, wrapError("records", userID, err))
+		if err = m.readRecords(ctx, userID, after, to, func(r work.Record) bool { return yield(r, nil) }); err != nil {
+			yield(work.Record{}, wrapError("records", userID, err))
 		}
 	}
 }
 
 // readRecords calls yield until it returns false.
 func (m *Manager) readRecords(
-	ctx context.Context, userID string, after, to uint64, yield func(Record) bool,
+	ctx context.Context, userID string, after, to uint64, yield func(work.Record) bool,
 ) error {
 	l, err := m.ledger(userID)
 	if err != nil {
@@ -55,7 +55,7 @@ func (m *Manager) readRecords(
 			if err != nil {
 				return err
 			}
-			r := newRecord(stored)
+			r := *stored
 			if err := m.maskRecord(&r, redact); err != nil {
 				return err
 			}
@@ -133,7 +133,7 @@ func (m *Manager) secretsOf(id string, doc *document.Document, at ledger.Positio
 	return c.redactor()
 }
 
-func (m *Manager) maskRecord(r *Record, redact func(string) string) error {
+func (m *Manager) maskRecord(r *work.Record, redact func(string) string) error {
 	r.Reason, r.Reply = redact(r.Reason), redact(r.Reply)
 	return m.maskStored(r.Effects, r.Version, redact)
 }
@@ -170,40 +170,4 @@ func (m *Manager) maskStored(effects []state.Effect, version uint64, redact func
 		}
 	}
 	return nil
-}
-
-// Kind is the kind of operation that a Record comes from: "step" of Run.Commit,
-// "finish", "fail", "update", "revert", "cancel" and "import" of the methods of
-// these names, "interrupt", which answers tool calls that a run left without a
-// result, and "rollback", which undoes what a run has committed.
-type Kind string
-
-// Record is one change of the content of a workspace.
-//
-// Its effects edit the stored content, so their parts are "field", "key",
-// "message", "conversation", "memory", "setting" and "suspended", or parts that
-// a newer version of this package defines. The part "message" holds messages
-// under their numbers, which are negative for those that only results hold;
-// "conversation" refers to messages by their numbers.
-type Record struct {
-	Version uint64    `json:"version"`
-	Kind    Kind      `json:"kind"`
-	Time    time.Time `json:"time"`
-	RunID   string    `json:"run_id,omitempty"`
-	Lease   string    `json:"lease_id,omitempty"`   // of the holder of the run
-	Message string    `json:"message_id,omitempty"` // of the message that the run handles
-	// Ending, Reason and Reply are set in the last record of a run.
-	Ending  Ending         `json:"ending,omitempty"`
-	Reason  string         `json:"reason,omitempty"`
-	Reply   string         `json:"reply,omitempty"`
-	Effects []state.Effect `json:"effects,omitempty"`
-	Chain   string         `json:"-"` // the hash of all records up to this one
-}
-
-// newRecord returns a record of the ledger.
-func newRecord(r *ledger.Record) Record {
-	return Record{
-		Version: r.Version, Kind: Kind(r.Kind), Time: r.Time, RunID: r.RunID, Lease: r.Lease, Message: r.Message,
-		Ending: Ending(r.Ending), Reason: r.Reason, Reply: r.Reply, Effects: r.Effects, Chain: r.Chain,
-	}
 }

@@ -303,7 +303,7 @@ func (m *Manager) takeOverWith(
 // contender returns this Manager as one that takes a run over with a lease.
 func (m *Manager) contender(next ledger.Lease) ledger.Contender {
 	return ledger.Contender{
-		How: ledger.Takeover(m.opts.Takeover), MaxAttempts: m.opts.Attempts, Lease: next,
+		How: m.opts.Takeover, MaxAttempts: m.opts.Attempts, Lease: next,
 	}
 }
 

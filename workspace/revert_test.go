@@ -12,6 +12,7 @@ import (
 	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // writeLong makes version 1 of the workspace of ann: so much that what follows is not
@@ -92,7 +93,7 @@ func TestRevert(t *testing.T) {
 	require.Len(t, state.Messages.GetOr(v.State(), nil), 2)
 	for r, err := range m.RecordsBetween(t.Context(), "ann", 4, 5) {
 		require.NoError(t, err)
-		require.Equal(t, workspace.Kind("revert"), r.Kind)
+		require.Equal(t, work.Kind("revert"), r.Kind)
 	}
 
 	// The same again changes nothing, and so no version.
@@ -142,7 +143,7 @@ func TestRevertOfASeenVersion(t *testing.T) {
 	effects := 0
 	for r, err := range m.RecordsBetween(t.Context(), "ann", 4, 5) {
 		require.NoError(t, err)
-		require.Equal(t, workspace.Kind("revert"), r.Kind)
+		require.Equal(t, work.Kind("revert"), r.Kind)
 		for _, e := range r.Effects {
 			require.Equal(t, "form:eve", e.Cause, e.Field)
 			require.Empty(t, e.Agent)

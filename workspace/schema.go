@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/store"
 )
 
@@ -70,9 +69,9 @@ func publishedSchema(ctx context.Context, db store.Store) (*state.Schema, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := internal.ParseSchemaByName(e.Value)
+	s, err := inside.ParseSchemaByName(e.Value)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	return s.(*state.Schema), nil
+	return s, nil
 }

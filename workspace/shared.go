@@ -76,7 +76,7 @@ func (m *Manager) mergeShared(
 		return ledger.Change{}, err
 	}
 	before := s.Snapshot()
-	if err := internal.RedoShared(s, writes); err != nil {
+	if err := inside.RedoShared(s, writes); err != nil {
 		return ledger.Change{}, err
 	}
 	effects, err := doc.Save(before, s.Snapshot(), moved)

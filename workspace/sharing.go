@@ -19,7 +19,7 @@ type sharing struct {
 
 // sharingOf returns nil if a schema has no shared fields.
 func sharingOf(schema *state.Schema, threadMemory bool) *sharing {
-	if fields := internal.SharedNames(schema); fields != nil {
+	if fields := inside.SharedNames(schema); fields != nil {
 		return &sharing{fields, !threadMemory}
 	}
 	return nil
@@ -85,8 +85,8 @@ func (p *userPart) redo(doc *document.Document, s *state.State) (err error) {
 	if p.stored, err = doc.SharedWrites(); err != nil {
 		return err
 	}
-	p.stale = internal.RedoShared(s, p.stored)
-	internal.KeepShared(s)
+	p.stale = inside.RedoShared(s, p.stored)
+	inside.KeepShared(s)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (p *userPart) split(d *contentDelta) error {
 		}
 	}
 	d.Effects = kept
-	writes, err := internal.SharedWrites(d.state, p.taken)
+	writes, err := inside.SharedWrites(d.state, p.taken)
 	d.shared.writes = slices.Concat(p.stored, writes)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Stats counts what a Manager has done since Open.
@@ -97,15 +98,15 @@ func (s *Stats) addOperation(o *operation) {
 }
 
 // addEnded counts a run that was held here and has ended.
-func (s *Stats) addEnded(e Ending) {
+func (s *Stats) addEnded(e work.Ending) {
 	switch e {
-	case EndingFinished:
+	case work.EndingFinished:
 		s.Done++
-	case EndingFailed:
+	case work.EndingFailed:
 		s.Failed++
-	case EndingInterrupted, EndingRolledBack, EndingCancelled, EndingReset:
+	case work.EndingInterrupted, work.EndingRolledBack, work.EndingCancelled, work.EndingReset:
 		s.Interrupted++
-	case EndingFenced:
+	case work.EndingFenced:
 		s.Fenced++
 	}
 }

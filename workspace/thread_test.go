@@ -279,7 +279,7 @@ func TestWatchTellsOfThreads(t *testing.T) {
 				var first *workspace.Event
 				ended := make(chan error, 1)
 				go func() {
-					for e, err := range here.Watch(ctx, workspace.Shared("ann")) {
+					for e, err := range here.Watch(ctx, workspace.Shared("ann")).AsHost() {
 						if err != nil {
 							ended <- err
 							return

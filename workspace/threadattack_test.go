@@ -113,7 +113,7 @@ func TestWatchTellsNothingOfOthers(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{Run: visit})
 	for _, watched := range []string{"ann", "ann/2", "bob", "bob/", "ann%2F1", "ann%2F1/"} {
 		ctx, cancel := context.WithCancel(t.Context())
-		for e, err := range m.Watch(ctx, watched) {
+		for e, err := range m.Watch(ctx, watched).AsHost() {
 			require.NoError(t, err)
 			require.Equal(t, watched, e.UserID)
 			if e.Order == 1 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Tracer is told of the operations of a Manager when they begin and when they
@@ -120,7 +121,7 @@ type Operation struct {
 	// Ended says how an OpRun has ended. It is empty if the same Manager makes
 	// another attempt, because of RetryAfter. OpTakeover has EndingFailed if
 	// the message was given up.
-	Ended   Ending
+	Ended   work.Ending
 	Queued  int    // the number of waiting messages afterwards
 	Version uint64 // of the content afterwards
 	Effects int    // of the change, for OpCommit and OpUpdate

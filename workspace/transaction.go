@@ -45,8 +45,8 @@ func (r *Run) CommitTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 // SubmitTx hands a message over in a transaction of the program: the message is
 // accepted if the program commits the transaction, together with the program's
-// own writes. The store must be a [store.Transactor] in the database of the
-// transaction, or SubmitTx returns ErrInvalid. The status of the outcome is
+// own writes. The store must be a [store.Transactor] on the pool of the
+// transaction, as sqlstore.New opens it, or SubmitTx returns ErrInvalid. The status of the outcome is
 // StatusQueued, StatusDuplicate or StatusRejected.
 //
 // A Manager cannot know when the transaction is committed. After the commit,
@@ -92,8 +92,10 @@ func (m *Manager) submitTx(ctx context.Context, tx *sql.Tx, userID string, msg M
 		return Outcome{}, err
 	}
 	_, status, fate, err := l.Submit(ctx, b.submission(b.lease.Vacant()))
-	out := Outcome{Status: Status(status)}
+	out := Outcome{Status: status}
 	switch {
+	case errors.Is(err, store.ErrInvalid):
+		err = fmt.Errorf("%w: %w", ErrInvalid, err)
 	case errors.Is(err, ErrQueueFull):
 		out.Status = StatusRejected
 	case out.Status == StatusDuplicate:

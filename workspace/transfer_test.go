@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // fillAll makes a workspace with everything that one can have, and returns its
@@ -87,7 +88,7 @@ func TestExport(t *testing.T) {
 	require.Equal(t, "\xff is not UTF-8", card)
 	for record, err := range to.Records(t.Context(), "bob", 0) {
 		require.NoError(t, err)
-		require.Equal(t, workspace.Kind("import"), record.Kind)
+		require.Equal(t, work.Kind("import"), record.Kind)
 	}
 	out, err := to.Await(t.Context(), "bob", "1")
 	require.NoError(t, err)

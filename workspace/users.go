@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // List yields the users that have a workspace, a thread or a user part, each
@@ -116,7 +117,7 @@ func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.L
 	if err != nil {
 		return err
 	}
-	m.endLocalRuns(own.User(), h, ledger.EndingReset)
+	m.endLocalRuns(own.User(), h, work.EndingReset)
 	for found := true; found; { // no thread is made any more, but a list may miss one that changes
 		found = false
 		threads := func(yield func(string, error) bool) {

@@ -7,18 +7,8 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
-
-// Report is the result of Verify.
-type Report struct {
-	Version uint64   `json:"version"`        // of the content
-	Oldest  uint64   `json:"oldest"`         // the oldest version that ViewAt can show
-	Records int      `json:"records"`        // after that version
-	Blobs   int      `json:"blobs"`          // to which the head refers
-	Bytes   int      `json:"bytes"`          // of the head and these blobs, before they were sealed
-	Data    int      `json:"data"`           // values of [Manager.Store]
-	Keys    []string `json:"keys,omitempty"` // the ids of the keys with which the values are sealed, sorted
-}
 
 // Verify reads all data of a workspace, and the values of [Manager.Store], and
 // checks that they are authentic: each record by the chain of hashes that leads
@@ -32,8 +22,8 @@ type Report struct {
 // cannot be forged without a key. Verify finds that a whole workspace was
 // replaced by an older one, with its blobs, only if this Manager has seen a
 // newer one.
-func (m *Manager) Verify(ctx context.Context, userID string) (Report, error) {
-	var report ledger.Report
+func (m *Manager) Verify(ctx context.Context, userID string) (work.Report, error) {
+	var report work.Report
 	err := m.observe(ctx, "verify", Operation{Kind: OpVerify, UserID: userID}, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {
 		report, err = l.Verify(ctx, func(h *ledger.Head, doc *document.Document) error {
 			if _, err := m.content(userID, doc, h.Position(), nil); err != nil {
@@ -44,7 +34,7 @@ func (m *Manager) Verify(ctx context.Context, userID string) (Report, error) {
 		op.Version = report.Version
 		return err
 	})
-	return Report(report), err
+	return report, err
 }
 
 // Check yields the ids of the workspaces that do not fit a schema, each with an

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // View is a workspace at one moment. It does not change, and it cannot be
@@ -36,21 +37,35 @@ type View struct {
 // As returns the view for a program that shows it to somebody who may see what an
 // agent may read, such as a page for the user. State is a handle of the agent, and
 // the JSON has no field, and no message of the conversation, that the agent may not
-// read. All secrets are masked, as by the view of the host. What belongs to no
-// field stays: memory, settings, and the messages that wait or have failed.
+// read. Messages that wait, run or have failed have no Fields that it may not read,
+// and only their ID if it may not read the conversation. All secrets are masked, as
+// by the view of the host. What belongs to no field stays: memory, settings, and why
+// messages have failed.
 func (v *View) As(agent string) *View {
 	as := *v
 	as.Workspace = v.orEmpty()
 	as.masks, as.state, as.Unknown = as.Redactor(), as.state.As(agent), nil
+	r := reader{as.state}
+	if v.Run != nil {
+		run := *v.Run
+		run.Message, as.Run = r.message(run.Message), &run
+	}
+	as.Queue, as.DeadLetters = slices.Clone(v.Queue), slices.Clone(v.DeadLetters)
+	for i := range as.Queue {
+		as.Queue[i] = r.message(as.Queue[i])
+	}
+	for i := range as.DeadLetters {
+		as.DeadLetters[i].Message = r.message(as.DeadLetters[i].Message)
+	}
 	return &as
 }
 
 // EndedMessage is a message whose handling has ended.
 type EndedMessage struct {
-	ID     string    `json:"id"`
-	As     Ending    `json:"as"`
-	Reason string    `json:"reason,omitempty"` // secrets of the workspace are masked
-	At     time.Time `json:"at,omitzero"`      // when its run has ended, or it was dropped
+	ID     string      `json:"id"`
+	As     work.Ending `json:"as"`
+	Reason string      `json:"reason,omitempty"` // secrets of the workspace are masked
+	At     time.Time   `json:"at,omitzero"`      // when its run has ended, or it was dropped
 }
 
 // DeadLetter is a message that was given up: its run has failed, or was begun
@@ -188,7 +203,7 @@ func (v *View) addEnded(ctx context.Context, l *ledger.Ledger, h *ledger.Head) e
 	}
 	redact := v.redactor()
 	for _, o := range list[max(0, len(list)-64):] {
-		v.Ended = append(v.Ended, EndedMessage{o.ID, Ending(o.Ending), redact(o.Reason), o.At})
+		v.Ended = append(v.Ended, EndedMessage{o.ID, o.Ending, redact(o.Reason), o.At})
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func callers() map[string]func(m *workspace.Manager, db store.Store) error {
 			return m.Update(context.Background(), "dan", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) })
 		},
 		"Watch": func(m *workspace.Manager, _ store.Store) error {
-			for _, err := range m.Watch(context.Background(), "ann") {
+			for _, err := range m.Watch(context.Background(), "ann").AsHost() {
 				if err != nil {
 					return err
 				}

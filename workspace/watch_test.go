@@ -25,7 +25,7 @@ func watching(ctx context.Context, t *testing.T, m *workspace.Manager, user stri
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		var failed error
-		for e, err := range m.Watch(ctx, user) {
+		for e, err := range m.Watch(ctx, user).AsHost() {
 			failed = err
 			lines = append(lines, line(e))
 		}
@@ -183,7 +183,7 @@ func TestWatchBySlowReader(t *testing.T) {
 		ended := make(chan bool)
 		go func() {
 			defer close(ended)
-			for e, err := range m.Watch(t.Context(), "ann") {
+			for e, err := range m.Watch(t.Context(), "ann").AsHost() {
 				require.NoError(t, err)
 				if len(got) == 0 {
 					<-resume
@@ -222,7 +222,7 @@ func TestWatchFromTheMiddleOfARun(t *testing.T) {
 		var last error
 		ended := make(chan bool)
 		go func() {
-			for _, last = range m.Watch(t.Context(), "ann") {
+			for _, last = range m.Watch(t.Context(), "ann").AsHost() {
 			}
 			close(ended)
 		}()
@@ -243,7 +243,7 @@ func TestWatchSeesTheNextWorkspace(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			defer close(stop)
-			for e, err := range m.Watch(ctx, "ann") {
+			for e, err := range m.Watch(ctx, "ann").AsHost() {
 				if err == nil {
 					seen = append(seen, e.Summary)
 				}

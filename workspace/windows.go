@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 )
 
@@ -33,17 +32,16 @@ func (m *Manager) moveWindows(run *Run) {
 	m.background(func() {
 		defer m.movingWindows.Delete(run.user)
 		err := m.Update(m.ctx, run.user, func(w *Workspace) error {
-			windows := internal.Windows.(*state.Field[map[string]internal.Window])
 			if moved == nil { // otherwise the content has changed since, or a run has begun
 				for agent, extra := range due {
 					if _, err := m.opts.Window.Messages(m.ctx, w.State().As(agent), extra); err != nil {
 						return &maskedError{w.Redact(err.Error()), err}
 					}
 				}
-				moved = maps.Clone(windows.GetOr(w.State(), nil))
+				moved = maps.Clone(inside.Windows().GetOr(w.State(), nil))
 				return nil
 			}
-			return windows.Set(w.State(), moved)
+			return inside.Windows().Set(w.State(), moved)
 		})
 		switch {
 		case errors.Is(err, ErrBusy) && moved != nil:

@@ -99,6 +99,7 @@ func (w *writer) alive() error {
 }
 
 const (
-	patience = 10 * time.Second // for a client that takes nothing
-	maxBatch = 64 << 10         // what a stream keeps of its buffer
+	patience     = 10 * time.Second // for a client that takes nothing
+	bodyPatience = 30 * time.Second // for the body of a request
+	maxBatch     = 64 << 10         // what a stream keeps of its buffer
 )

@@ -50,8 +50,10 @@ type resumption struct {
 	Payload     json.RawMessage `json:"payload"`
 }
 
-// maxID is the longest id of a message, a thread and a run, in bytes.
-const maxID = 256
+const (
+	maxID    = 256  // bytes of the id of a message, a thread and a run
+	maxAdded = 1000 // messages that a client has, and its thread has not
+)
 
 // readInput reads the body of a request.
 func readInput(w http.ResponseWriter, r *http.Request, limit int64) (*input, error) {
@@ -66,10 +68,16 @@ func readInput(w http.ResponseWriter, r *http.Request, limit int64) (*input, err
 	if in.RunID == "" {
 		return nil, invalid("the body is no RunAgentInput: it has no runId")
 	}
-	ids := []string{in.ThreadID, in.RunID}
+	in.Messages = slices.DeleteFunc(in.Messages, func(m message) bool {
+		return m.Role == "reasoning" || m.Role == "activity" // are the client's own
+	})
+	ids, seen := []string{in.ThreadID, in.RunID}, map[string]bool{}
 	for i := range in.Messages {
 		m := &in.Messages[i]
-		ids = append(ids, m.ID)
+		if seen[m.ID] {
+			return nil, invalid("two messages have the id %.*q", maxID, m.ID)
+		}
+		ids, seen[m.ID] = append(ids, m.ID), true
 		if err := m.normalize(); err != nil {
 			return nil, err
 		}

@@ -114,7 +114,10 @@ func (d *desk) tools() []*tool.Tool {
 	pay := tool.Must(tool.New("pay", "Pays.", func(_ context.Context, in in) (map[string]int, error) {
 		return map[string]int{in.Text: 1}, nil
 	}, tool.To(scores, ""), tool.NeedsApproval(func(_ context.Context, in in) (string, bool) { return in.Text + " is much", true })))
-	return []*tool.Tool{note, pay}
+	question := tool.Must(tool.New("question", "Asks a person.", func(context.Context, in) (any, error) {
+		return nil, tool.Suspend(errors.New("which one?"))
+	}))
+	return []*tool.Tool{note, pay, question}
 }
 
 // ask does the next step of the script. The steps that were done are those that the

@@ -2,8 +2,10 @@ package aguistate
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -149,6 +151,7 @@ func contentOf(m state.TextMessage, redact func(string) string) (content json.Ra
 // conversation is what a client is shown of a view.
 type conversation struct {
 	messages []message
+	places   map[string]int // of messages, by their ids
 	waiting  []waitingCall
 	last     int // the highest number of a message
 }
@@ -173,16 +176,44 @@ func callNumber(id string) int {
 	return number
 }
 
-// newConversation translates the messages of a view. Those that wait are at the
-// end.
-func newConversation(v *workspace.View) *conversation {
-	c := &conversation{}
+// view returns what a page may read of a workspace, and its conversation.
+func (h *Handler) view(ctx context.Context, id string) (*workspace.View, *conversation, error) {
+	v, err := h.m.View(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	v, c := h.shown(v)
+	return v, c, nil
+}
+
+// shown returns what a page may read of a view. It is told the names of agents that
+// have said something also if it may not read their results.
+func (h *Handler) shown(v *workspace.View) (*workspace.View, *conversation) {
 	agents := map[state.JSON]string{} // by messages
 	for _, r := range v.State().History().All() {
 		for _, m := range r.Output {
 			agents[m.Raw()] = r.Agent
 		}
 	}
+	if h.opts.Agent != "" {
+		v = v.As(h.opts.Agent)
+	}
+	return v, newConversation(v, agents)
+}
+
+// events yields what a page may read of what happens in a workspace.
+func (h *Handler) events(ctx context.Context, id string) iter.Seq2[workspace.Event, error] {
+	if h.opts.Agent != "" {
+		return h.m.Watch(ctx, id).As(h.opts.Agent)
+	}
+	return h.m.Watch(ctx, id).AsHost()
+}
+
+// newConversation translates the messages of a view. Those that wait are at the
+// end.
+func newConversation(v *workspace.View, agents map[state.JSON]string) *conversation {
+	c := &conversation{places: map[string]int{}}
+	by := map[string]string{}     // the agents of calls, by the ids of the calls
 	open := map[string][]string{} // the ids of open calls by their keys
 	begun := map[string]bool{}    // the messages of users that are in the conversation
 	for m := range v.Messages(0, -1) {
@@ -199,7 +230,7 @@ func newConversation(v *workspace.View) *conversation {
 			out.Role = "assistant"
 			for i, call := range msg.Calls() {
 				id := callID(m.Number, i)
-				open[runctx.Key(call)] = append(open[runctx.Key(call)], id)
+				open[runctx.Key(call)], by[id] = append(open[runctx.Key(call)], id), out.agent
 				out.ToolCalls = append(out.ToolCalls, toolCall{id, "function", functionCall{v.Redact(call.Name), argumentsOf(call, v.Redact)}})
 			}
 		case state.ToolResultMessage:
@@ -212,11 +243,12 @@ func newConversation(v *workspace.View) *conversation {
 		default:
 			continue
 		}
-		c.messages = append(c.messages, out)
+		c.add(out)
 	}
 	for _, s := range v.Suspended() {
 		key := runctx.Key(s.ToolCall)
 		if len(open[key]) > 0 {
+			s.Agent = by[open[key][0]]
 			c.waiting = append(c.waiting, waitingCall{open[key][0], s})
 			open[key] = open[key][1:]
 		}
@@ -224,14 +256,22 @@ func newConversation(v *workspace.View) *conversation {
 	for _, m := range pending(v) {
 		if msg, ok := m.Content.(state.TextMessage); ok && !begun[m.ID] {
 			content, _ := contentOf(msg, v.Redact)
-			c.messages = append(c.messages, message{ID: v.Redact(m.ID), Role: "user", Content: content})
+			c.add(message{ID: v.Redact(m.ID), Role: "user", Content: content})
 		}
 	}
 	return c
 }
 
+func (c *conversation) add(m message) {
+	if !c.has(m.ID) {
+		c.places[m.ID] = len(c.messages)
+	}
+	c.messages = append(c.messages, m)
+}
+
 func (c *conversation) has(id string) bool {
-	return slices.ContainsFunc(c.messages, func(m message) bool { return m.ID == id })
+	_, ok := c.places[id]
+	return ok
 }
 
 // pending returns the messages whose handling has not ended, the next one first.

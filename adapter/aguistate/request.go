@@ -79,13 +79,13 @@ func (s *stream) submit(ctx context.Context, msg workspace.Message) error {
 
 // baseView returns the view of the version of the state that the client names, or
 // nil if it is not held, or is none of this thread and its branches.
-func (s *stream) baseView() *workspace.View {
+func (s *stream) baseView() (*workspace.View, *conversation) {
 	var name string
 	if json.Unmarshal(s.in.State[versionKey], &name) != nil {
-		return nil
+		return nil, nil
 	}
 	if s.version() == name {
-		return s.view
+		return s.view, s.conv
 	}
 	name, branch, isBranch := strings.Cut(name, "~")
 	name, _, _ = strings.Cut(name, ".")
@@ -96,26 +96,26 @@ func (s *stream) baseView() *workspace.View {
 	number, _, _ := strings.Cut(name, "-")
 	version, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	user, _ := workspace.SplitThread(s.thread)
 	v, err := s.handler.m.ViewAt(s.ctx, workspace.Thread(user, thread), version)
 	if err != nil || versionOf(v) != name {
-		return nil
+		return nil, nil
 	}
-	return v
+	return s.handler.shown(v)
 }
 
 // edits returns what the client has changed in the state that it has. Earlier
 // values of shared fields are not known: if there are others now, what the client
 // has made of those is left out.
 func (s *stream) edits() map[string]state.JSON {
-	v := s.baseView()
+	v, _ := s.baseView()
 	if v == nil {
 		return nil
 	}
 	changed := map[string]state.JSON{}
-	was := fieldsOf(v, s.handler.opts.Agent, "")
+	was := fieldsOf(v, "")
 	for name := range was {
 		if _, stays := s.in.State[name]; !stays {
 			changed[name] = "null"
@@ -126,7 +126,7 @@ func (s *stream) edits() map[string]state.JSON {
 			changed[name] = state.JSON(value)
 		}
 	}
-	if shared := s.sharedVersion(v); shared != "" && !strings.Contains(string(s.in.State[versionKey]), shared) {
+	if shared := sharedVersion(v); shared != "" && !strings.Contains(string(s.in.State[versionKey]), shared) {
 		for _, name := range sharedFields(v) {
 			delete(changed, name)
 		}
@@ -163,8 +163,11 @@ func (s *stream) checkEdits(changed map[string]state.JSON) error {
 // have decided are left out.
 func (s *stream) decide(msg *workspace.Message) (decided bool, err error) {
 	for _, m := range s.in.Messages {
+		if m.Role != "tool" {
+			continue
+		}
 		w := s.conv.find(m.ToolCallID)
-		if m.Role != "tool" || w == nil || !w.Client {
+		if w == nil || !w.Client {
 			continue
 		}
 		result := state.ToolResult(w.ToolCall, state.JSONText(m.text()))
@@ -186,7 +189,10 @@ func (s *stream) decide(msg *workspace.Message) (decided bool, err error) {
 			EditedArgs json.RawMessage
 		}
 		if json.Unmarshal(r.Payload, &answer) != nil {
-			_ = json.Unmarshal(r.Payload, &answer.Approved) // else it is no decision
+			answer.Approved = nil // which is set also by what is no bool
+			if yes := false; json.Unmarshal(r.Payload, &yes) == nil {
+				answer.Approved = &yes
+			}
 		}
 		switch key := runctx.Key(w.ToolCall); {
 		case r.Status == "cancelled", r.Status == "resolved" && answer.Approved != nil && !*answer.Approved:
@@ -263,25 +269,25 @@ func (s *stream) branch() error {
 		user, thread := workspace.SplitThread(s.thread)
 		thread += "~" + s.in.Messages[known].ID
 		to := workspace.Thread(user, thread)
-		v, err := s.handler.m.View(s.ctx, to)
+		v, conv, err := s.handler.view(s.ctx, to)
 		if err != nil {
 			return err
 		}
 		if !v.Exists {
-			base := s.baseView()
-			if base == nil || newConversation(base).behind(s.in.Messages[:known]) == nil {
+			_, base := s.baseView()
+			if base == nil || base.behind(s.in.Messages[:known]) == nil {
 				return nil // the client has shortened nothing: others have gone on meanwhile
 			}
 			err := s.handler.m.Fork(s.ctx, s.thread, to, workspace.ForkPoint{Message: next.number})
 			if err != nil && !errors.Is(err, workspace.ErrExists) {
 				return err
 			}
-			if v, err = s.handler.m.View(s.ctx, to); err != nil {
+			if v, conv, err = s.handler.view(s.ctx, to); err != nil {
 				return err
 			}
 		}
 		s.thread, s.in.ThreadID = to, thread
-		s.view, s.conv = v, newConversation(v)
+		s.view, s.conv = v, conv
 	}
 }
 
@@ -289,9 +295,12 @@ func (s *stream) branch() error {
 func (c *conversation) behind(list []message) *message {
 	i := 0
 	if len(list) > 0 {
-		i = 1 + slices.IndexFunc(c.messages, func(m message) bool { return m.ID == list[len(list)-1].ID })
+		last, ok := c.places[list[len(list)-1].ID]
+		if i = last + 1; !ok {
+			return nil
+		}
 	}
-	if i >= len(c.messages) || i == 0 && len(list) > 0 {
+	if i >= len(c.messages) {
 		return nil
 	}
 	return &c.messages[i]

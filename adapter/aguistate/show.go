@@ -17,12 +17,12 @@ func (s *stream) show(snapshot bool) {
 func (s *stream) showMessages(snapshot bool) {
 	want := s.conv.messages
 	var added []*message
-	shown := s.withoutLive(s.have)
+	shown, has := s.withoutLive(s.have), idsOf(s.have)
 	for i := range want {
-		if m := &want[i]; !s.shows(m.ID) {
+		if m := &want[i]; !has[m.ID] && !snapshot {
 			added = append(added, m)
 			shown = place(shown, *m)
-			snapshot = snapshot || m.hasParts()
+			snapshot = m.hasParts() || len(added) > maxTold
 		}
 	}
 	if snapshot || !slices.EqualFunc(shown, want, func(a, b message) bool { return a.equal(&b) }) {
@@ -35,11 +35,20 @@ func (s *stream) showMessages(snapshot bool) {
 	}
 }
 
+// maxTold is how many messages are told one by one. More are sent as a snapshot.
+const maxTold = 100
+
 // withoutLive returns messages without the one whose text is open.
 func (s *stream) withoutLive(list []message) []message {
-	return slices.DeleteFunc(slices.Clone(list), func(m message) bool {
-		return m.ID == s.live.id || m.Role == "reasoning" || m.Role == "activity" // are the client's own
-	})
+	return slices.DeleteFunc(slices.Clone(list), func(m message) bool { return m.ID == s.live.id })
+}
+
+func idsOf(list []message) map[string]bool {
+	ids := map[string]bool{}
+	for i := range list {
+		ids[list[i].ID] = true
+	}
+	return ids
 }
 
 // place puts a message where a client puts it that is told of it: a result behind
@@ -62,10 +71,8 @@ func place(list []message, m message) []message {
 // has: what it says then is no edit of what was said.
 func (s *stream) resetMessages(want []message) {
 	s.endText()
-	order := s.withoutLive(s.have)
-	order = slices.DeleteFunc(order, func(m message) bool {
-		return !slices.ContainsFunc(want, func(w message) bool { return w.ID == m.ID })
-	})
+	wanted := idsOf(want)
+	order := slices.DeleteFunc(s.withoutLive(s.have), func(m message) bool { return !wanted[m.ID] })
 	if len(order) > len(want) || !slices.EqualFunc(order, want[:len(order)], func(a, b message) bool { return a.ID == b.ID }) {
 		if s.isSeen {
 			s.out.send(event{Type: "STATE_DELTA", Delta: []operation{{Op: "remove", Path: pointer(versionKey)}}})

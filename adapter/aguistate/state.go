@@ -22,17 +22,17 @@ func versionOf(v *workspace.View) string { return fmt.Sprintf("%d-%.16s", v.Vers
 // version names the version of the view that was read last, with that of what the
 // user's threads share and the branch of the thread that the client has asked for.
 func (s *stream) version() string {
-	return versionOf(s.view) + s.sharedVersion(s.view) + strings.TrimPrefix(s.in.ThreadID, s.origin)
+	return versionOf(s.view) + sharedVersion(s.view) + strings.TrimPrefix(s.in.ThreadID, s.origin)
 }
 
 // sharedVersion names the values of the shared fields of a view, as the client
 // reads them. It is empty if the schema has none.
-func (s *stream) sharedVersion(v *workspace.View) string {
+func sharedVersion(v *workspace.View) string {
 	names := sharedFields(v)
 	if len(names) == 0 {
 		return ""
 	}
-	fields, sum := fieldsOf(v, s.handler.opts.Agent, ""), sha256.New()
+	fields, sum := fieldsOf(v, ""), sha256.New()
 	for _, name := range names {
 		fmt.Fprintf(sum, "%q %q ", name, fields[name])
 	}
@@ -49,13 +49,10 @@ func sharedFields(v *workspace.View) (names []string) {
 	return names
 }
 
-// fieldsOf returns the JSON of the fields that an agent may read, without secrets,
-// references and the conversation.
-func fieldsOf(v *workspace.View, agent, version string) map[string]state.JSON {
+// fieldsOf returns the JSON of the fields of a view, without secrets, references
+// and the conversation.
+func fieldsOf(v *workspace.View, version string) map[string]state.JSON {
 	st := v.State()
-	if agent != "" {
-		st = st.As(agent)
-	}
 	fields := map[string]state.JSON{versionKey: state.JSONText(version)}
 	for _, info := range st.Fields() {
 		if !info.Set || info.Secret || info.Reference || info.Name == state.Messages.Name {
@@ -77,7 +74,7 @@ func fieldsOf(v *workspace.View, agent, version string) map[string]state.JSON {
 // showState sends what has changed in the state, or all of it to a client of which
 // that is not known.
 func (s *stream) showState() {
-	fields := fieldsOf(s.view, s.handler.opts.Agent, s.version())
+	fields := fieldsOf(s.view, s.version())
 	if fields[versionKey] == state.JSONText(s.base) {
 		for _, info := range s.view.State().Fields() {
 			switch value, edited := s.overlay[info.Name]; {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // stream answers one request. It shows the client what is committed, and the text
@@ -64,13 +65,17 @@ func (s *stream) serve() {
 	if !s.read() {
 		return
 	}
-	if err := s.branch(); err != nil {
+	err := s.branch()
+	if err == nil && len(s.in.Messages) > len(s.conv.messages)+maxAdded {
+		err = invalid("the client has more than %d messages that the thread has not", maxAdded)
+	}
+	if err != nil {
 		s.fail(err)
 		return
 	}
 	events := make(chan told)
 	go func() { // ends with ctx
-		for e, err := range s.handler.m.Watch(s.ctx, s.thread) {
+		for e, err := range s.handler.events(s.ctx, s.thread) {
 			select {
 			case events <- told{e, err}:
 			case <-s.ctx.Done():
@@ -113,7 +118,7 @@ func (s *stream) begin() (more bool) {
 		if said, err := m.userMessage(); err == nil {
 			m.Content, _ = contentOf(said.(state.TextMessage), s.view.Redact)
 		}
-		s.conv.messages = append(s.conv.messages, m)
+		s.conv.add(m)
 	}
 	fields := s.edits()
 	s.isSeen = s.in.State[versionKey] != nil
@@ -133,11 +138,11 @@ func (s *stream) begin() (more bool) {
 
 // read reads the workspace. It reports false if it cannot be read.
 func (s *stream) read() bool {
-	v, err := s.handler.m.View(s.ctx, s.thread)
+	v, conv, err := s.handler.view(s.ctx, s.thread)
 	if err != nil {
 		return s.fail(err)
 	}
-	s.view, s.conv = v, newConversation(v)
+	s.view, s.conv = v, conv
 	return true
 }
 
@@ -188,9 +193,9 @@ func (s *stream) settle() (more bool) {
 		return true
 	}
 	switch as, reason := endingOf(s.view, id); as {
-	case workspace.EndingFinished:
+	case work.EndingFinished:
 		s.finish(false)
-	case workspace.EndingCancelled, workspace.EndingInterrupted, workspace.EndingRolledBack, workspace.EndingReset, workspace.EndingDiscarded:
+	case work.EndingCancelled, work.EndingInterrupted, work.EndingRolledBack, work.EndingReset, work.EndingDiscarded:
 		s.finish(true)
 	default:
 		return s.tellError(string(as), reason)
@@ -200,10 +205,10 @@ func (s *stream) settle() (more bool) {
 }
 
 // endingOf returns how the handling of a message has ended.
-func endingOf(v *workspace.View, id string) (as workspace.Ending, reason string) {
+func endingOf(v *workspace.View, id string) (as work.Ending, reason string) {
 	for _, d := range v.DeadLetters {
 		if d.Message.ID == id {
-			return workspace.EndingFailed, d.Reason
+			return work.EndingFailed, d.Reason
 		}
 	}
 	for _, e := range v.Ended {
@@ -211,7 +216,7 @@ func endingOf(v *workspace.View, id string) (as workspace.Ending, reason string)
 			return e.As, e.Reason
 		}
 	}
-	return workspace.EndingFinished, "" // or many others have ended since
+	return work.EndingFinished, "" // or many others have ended since
 }
 
 // openRun begins a run, unless one is open. A snapshot of the state follows.

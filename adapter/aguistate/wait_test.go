@@ -83,7 +83,7 @@ func TestACancelledRun(t *testing.T) {
 		p := d.page(c, version, "ann", "1")
 		id := workspace.Thread("ann", "1")
 		go func() {
-			for e, err := range d.m.Watch(t.Context(), id) {
+			for e, err := range d.m.Watch(t.Context(), id).AsHost() {
 				if err == nil && e.Kind == workspace.EventDelta {
 					_ = d.m.Cancel(t.Context(), id, e.Run.ID, "stop "+secret)
 					return

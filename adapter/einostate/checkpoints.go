@@ -15,7 +15,8 @@ import (
 // Checkpoint is where an interrupted run of eino goes on.
 type Checkpoint struct {
 	Data []byte `json:"data"` // eino's
-	// Interrupts has the interrupt of each suspended call, by its id.
+	// Interrupts has the interrupt of each suspended call, by its id. Without Data,
+	// they are those of the calls around agents that a process was resuming.
 	Interrupts map[string]Interrupt `json:"interrupts,omitempty"`
 }
 
@@ -25,6 +26,8 @@ type Interrupt struct {
 	// Foreign says that the tool is not one of [Tools]. It is called again with
 	// the answer; for the others, the answer is the result.
 	Foreign bool `json:"foreign,omitempty"`
+	// Outer says that the call waits because an agent that is its tool does.
+	Outer bool `json:"outer,omitempty"`
 	// Seen is how many messages behind the call, without results, there were when
 	// it began to wait. Missed is what had been said before while the call waited.
 	Seen   int             `json:"seen,omitempty"`

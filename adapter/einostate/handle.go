@@ -25,10 +25,10 @@ import (
 // the conversation. The answer is the result of a call of [Tools], which is not
 // made again. Other tools of a resumed agent are called again, with the id of
 // the call and the answer as their resume data, a string: what they return is
-// the result. Approve resumes them with the text "approved"; Refuse is a result, and
-// the agent goes on with the conversation. What was said while the call waited is in the prompt of the resumed
-// agent, in front of the call. An interrupt outside of a call that is in the
-// conversation is an error.
+// the result. Approve resumes them with the text "approved". Refuse resumes the
+// agent, and the refusal is the result: no tool is called. What was said while the
+// call waited is in the prompt of the resumed agent, in front of the call. An
+// interrupt outside of a call that is in the conversation is an error.
 //
 // onEvent is called with each event of the agent, such as to show its text while
 // it is streamed; nil stands for none. The agent waits for it.
@@ -68,11 +68,17 @@ func Handle(
 }
 
 // start resumes the agent from the checkpoint of a call that the message
-// answers or approves, and runs it with the conversation if there is none.
+// decides about, and runs it with the conversation if there is none.
 func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption, *adk.AsyncIterator[*adk.AgentEvent], error) {
+	if err := closeTaken(ctx, run); err != nil {
+		return nil, nil, err
+	}
 	answers := map[string]any{}
 	for _, m := range run.Message().Answers {
 		answers[m.Call().ID] = m.Text()
+	}
+	for _, call := range run.Message().Refuse {
+		answers[call] = "refused"
 	}
 	all := CheckpointField.GetOr(run.State(), nil)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
@@ -91,8 +97,7 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 		if err != nil {
 			return nil, nil, err
 		}
-		// A later process goes on with what this one commits.
-		if err := (checkpoints{}).Delete(ctx, id); err != nil {
+		if err := take(ctx, id); err != nil {
 			return nil, nil, err
 		}
 		ctx = context.WithValue(ctx, resumptionKey{}, resumed)
@@ -104,6 +109,41 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 		return nil, nil, err
 	}
 	return &resumption{id: run.ID()}, r.Run(ctx, msgs, adk.WithCheckPointID(run.ID())), nil
+}
+
+// take takes a checkpoint at which the run goes on. A later process goes on with
+// what this one commits, and the calls around agents have no place then.
+func take(ctx context.Context, id string) error {
+	return change(ctx, func(all map[string]Checkpoint) {
+		outer := maps.Clone(all[id].Interrupts)
+		maps.DeleteFunc(outer, func(_ string, in Interrupt) bool { return !in.Outer })
+		if all[id] = (Checkpoint{Interrupts: outer}); len(outer) == 0 {
+			delete(all, id)
+		}
+	})
+}
+
+// closeTaken answers the calls around the agents that a process was resuming when
+// it died.
+func closeTaken(ctx context.Context, run *workspace.Run) error {
+	for id, c := range CheckpointField.GetOr(run.State(), nil) {
+		if len(c.Data) > 0 {
+			continue
+		}
+		for _, call := range run.Suspended() {
+			if _, outer := c.Interrupts[call.ID]; !outer {
+				continue
+			}
+			lost := state.ToolError(call.ToolCall, "The call was not completed.")
+			if err := run.State().History().Answer(lost); err != nil {
+				return err
+			}
+		}
+		if err := (checkpoints{}).Delete(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newResumption returns what the agents need to go on at a checkpoint. It opens
@@ -190,7 +230,7 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 			if at.Type != adk.AddressSegmentTool || run.Suspend(at.SubID) != nil {
 				continue
 			}
-			call := Interrupt{in.ID, !own, 0, resumed.missed[at.SubID]}
+			call := Interrupt{ID: in.ID, Foreign: !own, Outer: found, Missed: resumed.missed[at.SubID]}
 			for _, m := range behind(msgs, at.SubID) {
 				if _, result := m.(state.ToolResultMessage); !result {
 					call.Seen++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudwego/eino/adk"
 	"github.com/cloudwego/eino/components/model"
+	einotool "github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
@@ -51,6 +52,36 @@ func TestDeskKilled(t *testing.T) { adaptertest.Killed(t, desk(einostate.Checkpo
 func TestDesk(t *testing.T)                   { adaptertest.Run(t, desk(einostate.Checkpoints(), false)) }
 func TestDeskStreaming(t *testing.T)          { adaptertest.Run(t, desk(einostate.Checkpoints(), true)) }
 func TestDeskWithoutCheckpoints(t *testing.T) { adaptertest.Run(t, desk(nil, false)) }
+
+// team returns the adapter of the scenario of two agents, whose agent build makes
+// of theirs.
+func team(build func(ctx context.Context, search func(tools ...einotool.BaseTool) adk.Agent, billing adk.Agent) (adk.Agent, error)) adaptertest.Adapter {
+	a := desk(nil, false)
+	a.Answer = func(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) error {
+		own := func(name string, tools ...einotool.BaseTool) adk.Agent {
+			play := playing(func(prompt []state.Message) (state.Message, error) { return d.NextOfTeam(name, prompt) })
+			return agent(name, play, append(einostate.Tools(d.Tools(name)...), tools...), einostate.Middleware(name, nil))
+		}
+		both, err := build(ctx, func(tools ...einotool.BaseTool) adk.Agent { return own("search", tools...) }, own("billing"))
+		if err != nil {
+			return err
+		}
+		return einostate.Handle(adk.NewRunner(ctx, adk.RunnerConfig{Agent: both, CheckPointStore: einostate.Checkpoints()}), nil)(ctx, run)
+	}
+	return a
+}
+
+func TestDeskSequence(t *testing.T) {
+	adaptertest.Sequence(t, team(func(ctx context.Context, search func(...einotool.BaseTool) adk.Agent, billing adk.Agent) (adk.Agent, error) {
+		return adk.NewSequentialAgent(ctx, &adk.SequentialAgentConfig{Name: "desk", SubAgents: []adk.Agent{search(), billing}})
+	}))
+}
+
+func TestDeskNested(t *testing.T) {
+	adaptertest.Nested(t, team(func(ctx context.Context, search func(...einotool.BaseTool) adk.Agent, billing adk.Agent) (adk.Agent, error) {
+		return search(adk.NewAgentTool(ctx, billing)), nil
+	}))
+}
 
 // branched lets agents work at the same time, each on a branch of a state, and
 // joins the branches in the order of the agents.

@@ -21,6 +21,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -321,6 +322,33 @@ func TestMeanwhile(t *testing.T) {
 			}
 		}
 		c.check(nil, "user: go", "call c1", "result c1: yes", "user: how long?", "assistant: a day", "assistant: done: yes")
+	})
+}
+
+// TestNestedMeanwhile: what the model is sent is valid while a call waits, and the
+// call of the agent around it.
+func TestNestedMeanwhile(t *testing.T) {
+	team := func(t *testing.T) adk.Agent {
+		inner := agent("search", script(calls(call("i1", "wait", `{"text":"a"}`))), einostate.Tools(suspended), einostate.Middleware("search", nil))
+		return agent("billing", scripted(func(_ context.Context, msgs []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+			prompt, err := einostate.Messages(msgs...)
+			must(err)
+			if found := transcript.Check(prompt, transcript.OpenAI); len(found) > 0 {
+				t.Error(found)
+			}
+			if msgs[len(msgs)-1].Content == "go" {
+				return calls(call("c1", "search", `{"request":"go"}`)), nil
+			}
+			return said("a day"), nil
+		}), []einotool.BaseTool{adk.NewAgentTool(t.Context(), inner)}, einostate.Middleware("billing", nil))
+	}
+	onStores(t, team, func(c *conversation) {
+		if got := c.say(workspace.Message{Content: state.UserText("go")}); got != "c1 i1 " {
+			c.t.Errorf("said %q", got)
+		}
+		if got := c.say(workspace.Message{Content: state.UserText("how long?")}); got != "c1 i1 a day" {
+			c.t.Errorf("said %q", got)
+		}
 	})
 }
 

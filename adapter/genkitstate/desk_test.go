@@ -42,16 +42,56 @@ var desk = adaptertest.Adapter{
 func TestDesk(t *testing.T)       { adaptertest.Run(t, desk) }
 func TestDeskKilled(t *testing.T) { adaptertest.Killed(t, desk) }
 
+// A team is two calls of Generate, one after the other or one in a tool of the
+// other.
+func TestDeskSequence(t *testing.T) {
+	adaptertest.Sequence(t, adaptertest.Adapter{Open: desk.Open, Answer: func(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) error {
+		for _, agent := range []string{"search", "billing"} {
+			st := run.State().As(agent)
+			if err := generate(ctx, st, d.Tools(agent), next(d, agent), nil, state.Messages.GetOr(st, nil)...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}
+
+func TestDeskNested(t *testing.T) {
+	adaptertest.Nested(t, adaptertest.Adapter{Open: desk.Open, Answer: func(ctx context.Context, run *workspace.Run, d *adaptertest.Desk) error {
+		st := run.State().As("billing")
+		billing := tool.Must(tool.New("billing", "Ask billing.", func(ctx context.Context, in struct {
+			Request string `json:"request"`
+		}) (string, error) {
+			if err := generate(ctx, st, d.Tools("billing"), next(d, "billing"), nil, state.UserText(in.Request)); err != nil {
+				return "", err
+			}
+			last, _ := st.History().Last()
+			if text, ok := last.Output[0].(state.TextMessage); ok {
+				return text.Text(), nil
+			}
+			return "A person has to approve it.", nil
+		}))
+		search := run.State().As("search")
+		return generate(ctx, search, append(d.Tools("search"), billing), next(d, "search"), nil, state.Messages.GetOr(search, nil)...)
+	}})
+}
+
+func next(d *adaptertest.Desk, agent string) func(prompt []state.Message) (state.Message, error) {
+	return func(prompt []state.Message) (state.Message, error) { return d.NextOfTeam(agent, prompt) }
+}
+
 // answer lets an agent answer, until it says a text or a call is suspended.
 func answer(ctx context.Context, d *adaptertest.Desk, st *state.State) error {
 	return generate(ctx, st, d.Tools(st.Agent()), func(prompt []state.Message) (state.Message, error) { return d.Next(st.Agent(), prompt) },
-		&genkitstate.Options{Window: adaptertest.Window, Context: func(_ context.Context, st *state.State) string { return st.Describe() }})
+		&genkitstate.Options{Window: adaptertest.Window, Context: func(_ context.Context, st *state.State) string { return st.Describe() }},
+		state.Messages.GetOr(st, nil)...)
 }
 
-// generate continues the conversation of a state, with a model that is shown
+// generate continues a conversation on a state, with a model that is shown
 // messages of a state and says one.
 func generate(
 	ctx context.Context, st *state.State, tools []*tool.Tool, next func(prompt []state.Message) (state.Message, error), o *genkitstate.Options,
+	msgs ...state.Message,
 ) error {
 	g := genkit.Init(ctx)
 	model := define(g, func(_ context.Context, req *ai.ModelRequest) (*ai.Message, error) {
@@ -70,7 +110,7 @@ func generate(
 		return msgs[0], nil
 	})
 	ctx = state.NewContext(ctx, st)
-	conversation, err := genkitstate.From(state.Messages.GetOr(st, nil)...)
+	conversation, err := genkitstate.From(msgs...)
 	if err != nil {
 		return err
 	}
@@ -85,7 +125,7 @@ func TestTalks(t *testing.T) {
 	adaptertest.Talks(t, nil, func(ctx context.Context, run *workspace.Run, talk *adaptertest.Talk) error {
 		st := run.State().As("ann")
 		next := func(prompt []state.Message) (state.Message, error) { return talk.Next(st, prompt) }
-		return generate(ctx, st, talk.Tools, next, &genkitstate.Options{Context: talk.Describe})
+		return generate(ctx, st, talk.Tools, next, &genkitstate.Options{Context: talk.Describe}, state.Messages.GetOr(st, nil)...)
 	})
 }
 

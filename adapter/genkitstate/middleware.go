@@ -115,6 +115,10 @@ func (g *generation) generate(
 	return nil, err
 }
 
+// adjacent are the rules of the strictest provider for the places of results:
+// Genkit does not move them.
+var adjacent, _ = transcript.NewProfile(transcript.Rules{Name: "adjacent", AdjacentResults: true})
+
 // answered returns messages with a result for each call. Of those that wait, it says
 // that they do.
 func answered(t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
@@ -123,7 +127,7 @@ func answered(t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		own, _ = transcript.Repair(own, transcript.Profile{}, transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
+		own, _ = transcript.Repair(own, adjacent, transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
 		return From(own...)
 	}
 	return msgs, nil

@@ -53,10 +53,12 @@ func (g *generation) resume(ctx context.Context, t *loop.Turn, req *ai.ModelRequ
 		}
 		req.Messages = s.conversation()
 	}
-	if len(s.open()) == 0 {
-		return nil, nil
+	for _, c := range t.State().History().Pending() { // not those of another agent
+		if slices.ContainsFunc(s.open(), func(p *ai.Part) bool { return callKey(p) == cmp.Or(c.ID, c.Name) }) {
+			return s, nil
+		}
 	}
-	return s, nil
+	return nil, nil
 }
 
 // take adds the results of calls that Genkit has made, or a person has answered.

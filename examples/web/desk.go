@@ -70,9 +70,9 @@ func (d *desk) options() *workspace.Options {
 	}
 }
 
-// title returns what was said first.
+// title returns what was said first, if the page may read it: it shows the titles.
 func title(st *state.State) string {
-	for _, m := range state.Messages.GetOr(st, nil) {
+	for _, m := range state.Messages.GetOr(st.As("ui"), nil) {
 		return m.(state.TextMessage).Text()
 	}
 	return ""

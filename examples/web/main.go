@@ -58,10 +58,10 @@ func main() {
 	if *agui {
 		mux := http.NewServeMux()
 		mux.Handle("/", handler)
-		mux.Handle("POST /agent", aguistate.New(m, &aguistate.Options{
+		mux.Handle("/agent", ownHost(aguistate.New(m, &aguistate.Options{
 			User: func(r *http.Request) (string, error) { return user(r), nil }, Agent: "ui",
-		}))
-		handler = http.NewCrossOriginProtection().Handler(mux)
+		})))
+		handler = mux
 	}
 	srv := &http.Server{Handler: handler, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 10 * time.Second}
 	go func() { check(srv.Serve(listener)) }()

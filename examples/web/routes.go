@@ -7,8 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"mime"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -34,38 +38,69 @@ func routes(m *workspace.Manager) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /threads", func(w http.ResponseWriter, r *http.Request) { answer(w)(list(r.Context(), m, user(r))) })
-	mux.HandleFunc("POST /threads", func(w http.ResponseWriter, r *http.Request) { answer(w)(begin(r, m)) })
+	mux.HandleFunc("POST /threads", func(w http.ResponseWriter, r *http.Request) {
+		var in beginning
+		if read(w, r, &in) {
+			answer(w)(in.do(r.Context(), m, user(r)))
+		}
+	})
 	mux.HandleFunc("GET /threads/{thread}", func(w http.ResponseWriter, r *http.Request) { answer(w)(snapshot(r.Context(), m, thread(r))) })
 	mux.HandleFunc("GET /threads/{thread}/events", func(w http.ResponseWriter, r *http.Request) { follow(w, r, m) })
 	mux.HandleFunc("POST /threads/{thread}/{action}", func(w http.ResponseWriter, r *http.Request) {
 		var in action
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in); err != nil {
-			http.Error(w, "want JSON", http.StatusBadRequest)
-			return
+		if read(w, r, &in) {
+			answer(w)(in.do(r.Context(), m, thread(r), r.PathValue("action")))
 		}
-		answer(w)(in.do(r.Context(), m, thread(r), r.PathValue("action")))
 	})
-	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return ownHost(http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		mux.ServeHTTP(w, r)
-	}))
+	})))
 }
 
-// begin returns the name of a new chat. With From, it has what was said in another
-// one in front of the message with the number Before.
-func begin(r *http.Request, m *workspace.Manager) (name string, err error) {
-	var in struct {
-		From   string `json:"from"`
-		Before int    `json:"before"`
+// ownHost refuses requests under a name, which anybody may have pointed to this
+// machine: then the page of that name is no other site to a browser. A program that
+// is reached under a name accepts it here.
+func ownHost(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u := url.URL{Host: r.Host}
+		if name := u.Hostname(); name != "localhost" && net.ParseIP(name) == nil {
+			http.Error(w, "this server has another name", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// read reads what a script of the page has sent, as JSON. It reports whether there is
+// something to do, and has answered if not.
+func read(w http.ResponseWriter, r *http.Request, in any) bool {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(10 * time.Second))
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if kind != "application/json" || err != nil || json.Unmarshal(data, in) != nil {
+		http.Error(w, "want JSON", http.StatusBadRequest)
+		return false
 	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		return "", fmt.Errorf("%w: want JSON", workspace.ErrInvalid)
-	}
-	id := workspace.NewThread(user(r))
+	_ = control.SetReadDeadline(time.Time{})
+	return true
+}
+
+// beginning is how a chat begins. With From, it has what was said in another one in
+// front of the message with the number Before.
+type beginning struct {
+	From   string `json:"from"`
+	Before int    `json:"before"`
+}
+
+// do returns the name of the new chat.
+func (in beginning) do(ctx context.Context, m *workspace.Manager, user string) (name string, err error) {
+	id := workspace.NewThread(user)
 	if in.Before > 0 {
-		err = m.Fork(r.Context(), workspace.Thread(user(r), in.From), id, workspace.ForkPoint{Message: in.Before})
+		err = m.Fork(ctx, workspace.Thread(user, in.From), id, workspace.ForkPoint{Message: in.Before})
 	}
 	_, name = workspace.SplitThread(id)
 	return name, err
@@ -86,7 +121,8 @@ func (in action) do(ctx context.Context, m *workspace.Manager, thread, verb stri
 		if in.Text != "" {
 			msg.Content = state.UserText(in.Text)
 		}
-		return m.Submit(ctx, thread, msg)
+		out, err := m.Submit(ctx, thread, msg)
+		return out.Status, err // the answer is shown by the view
 	case "stop":
 		return nil, m.Cancel(ctx, thread, in.Run, "stopped by the user")
 	case "retry":
@@ -105,7 +141,7 @@ func snapshot(ctx context.Context, m *workspace.Manager, thread string) (any, er
 		return nil, err
 	}
 	ui, begin := v.As("ui"), 0
-	said := slices.Collect(v.Messages(0, -1))
+	said := slices.Collect(ui.Messages(0, -1))
 	if place, err := transcript.PlaceOf(v.State().As("desk")); err == nil && place.Begin > 0 && place.Begin < len(said) {
 		begin = said[place.Begin].Number
 	}
@@ -127,16 +163,11 @@ func snapshot(ctx context.Context, m *workspace.Manager, thread string) (any, er
 func follow(w http.ResponseWriter, r *http.Request, m *workspace.Manager) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	mayRead := map[string]bool{}
-	for _, f := range state.New(m.Info().Schema).As("ui").Fields() {
-		mayRead[f.Name] = true
-	}
 	fmt.Fprint(w, "retry: 500\n\n")
-	for e, err := range m.Watch(r.Context(), thread(r)) {
+	for e, err := range m.Watch(r.Context(), thread(r)).As("ui") {
 		if err != nil {
 			return
 		}
-		e.Effects = slices.DeleteFunc(slices.Clone(e.Effects), func(x state.Effect) bool { return x.Part == "field" && !mayRead[x.Field] })
 		data, err := json.Marshal(e)
 		if err != nil {
 			return

@@ -64,6 +64,7 @@ func (s site) do(method, path, body string) (status int, answer string) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
 	require.NoError(s.t, err)
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(s.t, err)
 	defer resp.Body.Close()
@@ -216,6 +217,8 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"no JSON":           {"/threads/x/messages", "{", http.StatusBadRequest},
 		"an empty message":  {"/threads/x/messages", `{"id":"1"}`, http.StatusBadRequest},
 		"a long message":    {"/threads/x/messages", `{"id":"1","text":"` + strings.Repeat("a", 1<<20) + `"}`, http.StatusBadRequest},
+		"a long beginning":  {"/threads", `{"from":"` + strings.Repeat("a", 1<<20) + `"}`, http.StatusBadRequest},
+		"a chat without":    {"/threads", "", http.StatusBadRequest},
 		"no such call":      {"/threads/x/messages", `{"id":"1","approve":["call_1"]}`, http.StatusConflict},
 		"no such verb":      {"/threads/x/sing", `{}`, http.StatusConflict},
 		"no run to stop":    {"/threads/x/stop", `{"run":"r"}`, http.StatusConflict},
@@ -227,15 +230,27 @@ func TestRequestsThatAreWrong(t *testing.T) {
 			require.Equal(t, tc.status, status, answer)
 		})
 	}
-	t.Run("of another site", func(t *testing.T) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/threads/x/messages", strings.NewReader(`{"id":"1","text":"Hello"}`))
+	request := func(path string, change func(*http.Request)) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(`{"id":"1","text":"Hello"}`))
 		require.NoError(t, err)
-		req.Header.Set("Sec-Fetch-Site", "cross-site")
+		req.Header.Set("Content-Type", "application/json")
+		change(req)
 		resp, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
-		require.Equal(t, http.StatusForbidden, resp.StatusCode)
-	})
+		return resp.StatusCode
+	}
+	for _, path := range []string{"/threads", "/threads/x/messages"} {
+		require.Equal(t, http.StatusForbidden, request(path, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }))
+		require.Equal(t, http.StatusForbidden, request(path, func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }))
+		require.Equal(t, http.StatusBadRequest, request(path, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }))
+	}
+	for host, status := range map[string]int{
+		"evil.example": 421, "localhost.evil.example:8080": 421, "": 200, "localhost": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200,
+	} {
+		require.Equal(t, status, request("/threads", func(r *http.Request) { r.Host = host }), host)
+		require.Equal(t, status, request("/threads", func(r *http.Request) { r.Host, r.Method = host, http.MethodGet }), host)
+	}
 }
 
 // What was said is edited, and asked again in another chat.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
@@ -239,6 +241,141 @@ func TestSubmitTx(t *testing.T) {
 		require.ErrorIs(t, err, workspace.ErrInvalid)
 		_, err = m.SubmitTx(ctx, nil, "ann", message("4"))
 		require.ErrorIs(t, err, workspace.ErrInvalid)
+	})
+}
+
+// After a deadlock, a connection that the server has closed, and a call that took
+// too long, the function is called again. After an error of its own it is not, nor
+// after one that it has ignored.
+func TestCommitTxCallsAgain(t *testing.T) {
+	onShops(t, func(t *testing.T, s shop) {
+		ctx, kind := t.Context(), t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+		m, runs := workspacetest.Hold(t, s.Store, workspace.Options{Schema: boughtSchema, StoreTimeout: 6 * time.Second})
+		defer func() { require.NoError(t, m.Close()) }()
+		r := runs.Begin(t, "ann", workspace.Message{ID: "1", Content: state.UserText("Buy it.")})
+		calls := 0
+		commit := func(first func(tx *sql.Tx) error) error {
+			calls = 0
+			require.NoError(t, bought.Set(r.State(), bought.GetOr(r.State(), 0)+1))
+			return r.CommitTx(ctx, func(tx *sql.Tx) error {
+				if calls++; calls == 1 {
+					return first(tx)
+				}
+				return s.insert(ctx, tx, fmt.Sprint(bought.GetOr(r.State(), 0)), 1)
+			})
+		}
+		require.NoError(t, commit(func(tx *sql.Tx) error {
+			for { // until the call has ended
+				if _, err := tx.ExecContext(ctx, "select 1"); err != nil {
+					return fmt.Errorf("insert: %w", err)
+				}
+			}
+		}))
+		require.Greater(t, calls, 1)
+		if kind != "sqlite" {
+			table := s.orders + "_rows"
+			_, err := s.db.ExecContext(ctx, "create table "+table+" (n int primary key)")
+			require.NoError(t, err)
+			defer func() { _, _ = s.db.ExecContext(context.Background(), "drop table "+table) }()
+			_, err = s.db.ExecContext(ctx, "insert into "+table+" values (1), (2)")
+			require.NoError(t, err)
+			require.NoError(t, commit(func(tx *sql.Tx) error {
+				return fmt.Errorf("insert: %w", testkit.CauseDeadlock(t, kind, s.db, tx, table))
+			}))
+			require.Equal(t, 2, calls)
+			require.NoError(t, commit(func(tx *sql.Tx) error {
+				testkit.CloseConnection(t, kind, s.db, tx)
+				return fmt.Errorf("insert: %w", s.insert(ctx, tx, "late", 1))
+			}))
+			require.Equal(t, 2, calls)
+			require.Equal(t, 3, s.count(t))
+		}
+
+		errOwn := errors.New("out of stock")
+		require.ErrorIs(t, commit(func(*sql.Tx) error { return errOwn }), errOwn)
+		require.Equal(t, 1, calls)
+		err := commit(func(tx *sql.Tx) error { return tx.Rollback() })
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, "the function of the program has ended the transaction")
+		require.Equal(t, 1, calls)
+		err = commit(func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "no statement")
+			require.Error(t, err)
+			return nil
+		})
+		if kind == "postgres" {
+			require.ErrorContains(t, err, "has gone on after an error with which the database has rolled it back")
+			require.ErrorContains(t, err, "25P02")
+		} else {
+			require.NoError(t, err)
+		}
+		require.Equal(t, 1, calls)
+		require.NoError(t, commit(func(tx *sql.Tx) error { return tx.Commit() }))
+		v, err := m.View(ctx, "ann")
+		require.NoError(t, err)
+		require.Equal(t, bought.GetOr(r.State(), 0), bought.GetOr(v.State(), 0))
+	})
+}
+
+// A program whose transaction is the victim of a deadlock has to begin it again. It
+// finds the answer of the database in the error of SubmitTx.
+func TestSubmitTxDeadlock(t *testing.T) {
+	onShops(t, func(t *testing.T, s shop) {
+		if strings.HasSuffix(t.Name(), "/sqlite") {
+			return // one transaction writes at a time
+		}
+		ctx := t.Context()
+		m, err := workspace.Open(ctx, s.Store, &workspace.Options{Schema: boughtSchema})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, m.Close()) }()
+		users := []string{"ann", "ben"}
+		var txs []*sql.Tx
+		submit := func(i int, user string) error {
+			_, err := m.SubmitTx(ctx, txs[i], user, workspace.Message{ID: fmt.Sprint(i), Content: state.UserText("Buy it.")})
+			if err != nil {
+				require.NoError(t, txs[i].Rollback())
+			}
+			return err
+		}
+		for i, user := range users {
+			require.NoError(t, m.Update(ctx, user, func(w *workspace.Workspace) error { return bought.Set(w.State(), 1) }))
+			tx, err := s.db.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			defer tx.Rollback()
+			txs = append(txs, tx)
+			require.NoError(t, submit(i, user))
+		}
+		other := make(chan error, 1)
+		go func() { other <- submit(0, users[1]) }()
+		err = errors.Join(submit(1, users[0]), <-other)
+		var postgres *pgconn.PgError
+		var maria *mysql.MySQLError
+		switch {
+		case errors.As(err, &postgres):
+			require.Equal(t, "40P01", postgres.Code)
+		case errors.As(err, &maria):
+			require.EqualValues(t, 1213, maria.Number)
+		default:
+			require.Fail(t, "no answer of the database", "%v", err)
+		}
+	})
+}
+
+// A transaction of another pool may be in another database.
+func TestSubmitTxOtherPool(t *testing.T) {
+	onShops(t, func(t *testing.T, s shop) {
+		m, err := workspace.Open(t.Context(), s.Store, &workspace.Options{Schema: boughtSchema})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, m.Close()) }()
+		other, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "other.db"))
+		require.NoError(t, err)
+		defer other.Close()
+		tx, err := other.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		defer tx.Rollback()
+		_, err = m.SubmitTx(t.Context(), tx, "ann", workspace.Message{ID: "1", Content: state.UserText("Buy it.")})
+		require.ErrorIs(t, err, workspace.ErrInvalid)
+		require.ErrorContains(t, err, "open the store with sqlstore.New on that pool")
 	})
 }
 

@@ -33,9 +33,6 @@ type database struct {
 	// getInTx is the text of get in a transaction of the program. It reads the
 	// newest row, even if the transaction otherwise sees an older one.
 	getInTx string
-	// probe is a statement that fails if an error of the program has ended the
-	// transaction, where the commit would not say so clearly; or "".
-	probe string
 	// check returns an error if the connections no longer lead to the database.
 	// It may be nil.
 	check func() error
@@ -56,6 +53,7 @@ type answers struct {
 	// batchRefused says that a condition of a batchStatement did not hold. A
 	// transaction then finds out which one.
 	batchRefused []string
+	aborted      []string // an earlier error has ended the transaction
 }
 
 // is reports whether err is an answer with one of the codes.
@@ -78,6 +76,7 @@ type batchStatement struct {
 // statement; the number of affected rows tells whether it held.
 type statements struct {
 	get      string // (k): v, rev
+	revision string // (k): rev
 	getFew   string // (fewKeys times k): k, v, rev of those that exist
 	getMany  string // (manyKeys times k): the same
 	list     string // (from, to, limit): k, v, rev with from <= k < to by bytes, ordered by k
@@ -96,6 +95,7 @@ func newStatements(table, replaceClause, keepClause string) statements {
 	insert := "insert into " + table + " (k, v, rev) values (?, ?, ?) "
 	return statements{
 		get:      "select v, rev from " + table + " where k = ?",
+		revision: "select rev from " + table + " where k = ?",
 		getFew:   "select k, v, rev from " + table + " where k in (?" + strings.Repeat(", ?", fewKeys-1) + ")",
 		getMany:  "select k, v, rev from " + table + " where k in (?" + strings.Repeat(", ?", manyKeys-1) + ")",
 		list:     "select k, v, rev from " + table + " where k >= ? and k < ? order by k limit ?",
@@ -126,7 +126,7 @@ const (
 // numberParameters replaces each ? by $1, $2 and so on.
 func (s *statements) numberParameters() {
 	for _, text := range []*string{
-		&s.get, &s.getFew, &s.getMany, &s.list, &s.listKeys, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf,
+		&s.get, &s.revision, &s.getFew, &s.getMany, &s.list, &s.listKeys, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf,
 	} {
 		for n := 1; strings.Contains(*text, "?"); n++ {
 			*text = strings.Replace(*text, "?", "$"+strconv.Itoa(n), 1)

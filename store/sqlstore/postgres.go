@@ -47,10 +47,11 @@ func inspectPostgres(ctx context.Context, db *sql.DB, o Options) (*database, err
 			tooLarge:     []string{"54000"},
 			exists:       []string{"23505"},
 			batchRefused: []string{"23505", "22012"}, // 22012: division by zero
+			aborted:      []string{"25P02"},
 		},
 	}
 	base.numberParameters()
-	base.getInTx, base.probe = base.get, "select 1"
+	base.getInTx = base.get
 	base.batch = func(writes []store.Write, revs []store.Revision) *batchStatement {
 		return postgresBatch(table, writes, revs)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ type Store struct {
 	*database
 	db      *sql.DB
 	closeDB bool
-	reads   struct{ get, few, many, list, listKeys *sql.Stmt }
+	reads   struct{ get, getInTx, few, many, list, listKeys *sql.Stmt }
 
 	mu     sync.Mutex // guards closed and ends, and calls.Add against calls.Wait
 	closed bool
@@ -46,7 +47,8 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 		to   **sql.Stmt
 		text string
 	}{
-		{&s.reads.get, s.get}, {&s.reads.few, s.getFew}, {&s.reads.many, s.getMany}, {&s.reads.list, s.list}, {&s.reads.listKeys, s.listKeys},
+		{&s.reads.get, s.get}, {&s.reads.getInTx, s.getInTx}, {&s.reads.few, s.getFew}, {&s.reads.many, s.getMany},
+		{&s.reads.list, s.list}, {&s.reads.listKeys, s.listKeys},
 	} {
 		if *read.to, err = s.db.PrepareContext(ctx, read.text); err != nil {
 			return err
@@ -74,7 +76,7 @@ func (s *Store) Close() error {
 	}
 	s.calls.Wait()
 	err := s.writer.close()
-	for _, read := range []*sql.Stmt{s.reads.get, s.reads.few, s.reads.many, s.reads.list, s.reads.listKeys} {
+	for _, read := range []*sql.Stmt{s.reads.get, s.reads.getInTx, s.reads.few, s.reads.many, s.reads.list, s.reads.listKeys} {
 		err = errors.Join(err, read.Close())
 	}
 	if s.closeDB {
@@ -137,12 +139,18 @@ func (s *Store) endCall(c *call) {
 	s.calls.Done()
 }
 
+// otherPool is in the error of a statement in a transaction of another pool, for
+// which package database/sql has no type.
+const otherPool = "statement from different database used"
+
 func (s *Store) newError(op, key string, err error) error {
 	var single writeError
 	if errors.As(err, &single) {
 		key = single.key
 	}
 	switch {
+	case strings.Contains(err.Error(), otherPool):
+		err = fmt.Errorf("%w: the transaction is one of another pool; open the store with sqlstore.New on that pool: %w", store.ErrInvalid, err)
 	case s.is(err, s.answers.tooLarge):
 		err = fmt.Errorf("%w: %w", store.ErrTooLarge, err)
 	case s.is(err, s.answers.lasting) && !errors.Is(err, store.ErrUnknownOutcome):

@@ -5,12 +5,16 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/sqlstore/mysqlstore"
@@ -92,18 +96,126 @@ func TestTransact(t *testing.T) {
 	})
 }
 
-// An error that the program does not report is found out before the commit.
+// A function that leaves no transaction to commit gets an error that says so, and
+// is not called again.
 func TestTransactEndedByProgram(t *testing.T) {
-	s := newServer(t, "postgres")
-	opened := s.open(t, s.url, s.table(t))
-	_, err := opened.Transact(t.Context(), []store.Write{{Key: "k"}}, func(tx *sql.Tx) error {
-		_, _ = tx.ExecContext(t.Context(), "no statement")
+	onEachDatabase(t, func(t *testing.T, db *sql.DB, s *sqlstore.Store, orders string) {
+		ctx := t.Context()
+		ends := map[string]func(tx *sql.Tx) error{
+			"Rollback":          func(tx *sql.Tx) error { return tx.Rollback() },
+			"rollback, in SQL":  func(tx *sql.Tx) error { _, err := tx.ExecContext(ctx, "rollback"); return err },
+			"Commit":            func(tx *sql.Tx) error { return tx.Commit() },
+			"Commit, and error": func(tx *sql.Tx) error { return errors.Join(tx.Commit(), io.EOF) },
+		}
+		if strings.HasSuffix(t.Name(), "/postgres") {
+			ends["an error ignored"] = func(tx *sql.Tx) error { _, _ = tx.ExecContext(ctx, "no statement"); return nil }
+		}
+		for name, end := range ends {
+			calls := 0
+			_, err := s.Transact(ctx, []store.Write{{Key: name}}, func(tx *sql.Tx) error {
+				calls++
+				return end(tx)
+			})
+			require.ErrorContains(t, err, "the function of the program has ended the transaction", name)
+			_, missing := store.Get(ctx, s, name)
+			require.Equal(t, missing == nil, errors.Is(err, store.ErrUnknownOutcome), "%s: %v", name, err)
+			require.Equal(t, strings.HasPrefix(name, "Commit"), missing == nil, name)
+			require.Equal(t, 1, calls, name)
+		}
+	})
+}
+
+// After a deadlock, and when the server has closed the connection, the function is
+// called again, whatever it makes of the error; but not after an error of its own.
+func TestTransactCallsAgain(t *testing.T) {
+	forms := map[string]func(error) error{
+		"wrapped": func(err error) error { return fmt.Errorf("insert: %w", err) },
+		"as text": func(err error) error { return fmt.Errorf("insert: %v", err) },
+		"ignored": func(error) error { return nil },
+	}
+	onEachDatabase(t, func(t *testing.T, db *sql.DB, s *sqlstore.Store, orders string) {
+		kind := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+		if kind == "sqlite" {
+			return // has neither
+		}
+		ctx := t.Context()
+		_, err := db.ExecContext(ctx, "insert into "+orders+" values (1), (2)")
+		require.NoError(t, err)
+		for form, of := range forms {
+			calls := 0
+			_, err := s.Transact(ctx, []store.Write{{Key: "cut"}}, func(tx *sql.Tx) error {
+				if calls++; calls > 1 {
+					return nil
+				}
+				testkit.CloseConnection(t, kind, db, tx)
+				_, err := tx.ExecContext(ctx, "select 1")
+				require.Error(t, err)
+				return of(err)
+			})
+			require.NoError(t, err, form)
+			require.Equal(t, 2, calls, form)
+
+			calls = 0
+			_, err = s.Transact(ctx, []store.Write{{Key: "deadlock"}}, func(tx *sql.Tx) error {
+				if calls++; calls > 1 {
+					return nil
+				}
+				err := testkit.CauseDeadlock(t, kind, db, tx, orders)
+				require.Error(t, err)
+				return of(err)
+			})
+			if form == "wrapped" {
+				require.NoError(t, err)
+				require.Equal(t, 2, calls)
+			} else { // what the function hides cannot be known, but it is known that there is no transaction
+				require.Error(t, err, form)
+				require.NotErrorIs(t, err, store.ErrUnknownOutcome)
+				_, err = store.Get(ctx, s, "deadlock")
+				require.ErrorIs(t, err, store.ErrNotFound)
+				require.Equal(t, 1, calls, form)
+			}
+			require.NoError(t, store.Delete(ctx, s, "deadlock", store.Always))
+		}
+		errOwn := errors.New("out of stock")
+		calls := 0
+		_, err = s.Transact(ctx, []store.Write{{Key: "k"}}, func(*sql.Tx) error { calls++; return errOwn })
+		require.ErrorIs(t, err, errOwn)
+		require.Equal(t, 1, calls)
+	})
+}
+
+// Without a write-ahead log, a commit waits for those who read. The function is
+// called again until they have gone. What is busy elsewhere is an error of the
+// function.
+func TestTransactBusy(t *testing.T) {
+	ctx := t.Context()
+	dsn := "file:" + filepath.Join(t.TempDir(), "state.db") + "?_txlock=immediate"
+	db, reader := openPool(t, "sqlite", dsn), openPool(t, "sqlite", strings.ReplaceAll(dsn, "immediate", "deferred"))
+	s, err := sqlstore.New(ctx, db, sqlstore.SQLite(), nil)
+	require.NoError(t, err)
+	defer s.Close()
+	tx, err := reader.BeginTx(ctx, nil)
+	require.NoError(t, err)
+	var n int
+	require.NoError(t, tx.QueryRowContext(ctx, "select count(*) from state_entries").Scan(&n))
+	calls := 0
+	_, err = s.Transact(ctx, []store.Write{{Key: "k"}}, func(*sql.Tx) error {
+		if calls++; calls == 3 {
+			return tx.Rollback()
+		}
 		return nil
 	})
-	require.ErrorContains(t, err, "transaction is aborted")
-	require.NotErrorIs(t, err, store.ErrUnknownOutcome)
-	_, err = store.Get(t.Context(), opened, "k")
-	require.ErrorIs(t, err, store.ErrNotFound)
+	require.NoError(t, err)
+	require.Equal(t, 3, calls)
+
+	calls = 0
+	_, err = s.Transact(ctx, []store.Write{{Key: "k"}}, func(*sql.Tx) error {
+		calls++
+		_, err := reader.ExecContext(ctx, "create table t (n int)") // not in the transaction
+		return err
+	})
+	require.ErrorContains(t, err, "SQLITE_BUSY")
+	require.Equal(t, 1, calls)
 }
 
 // lostAnswers makes commits whose answer is lost.
@@ -200,5 +312,18 @@ func TestIn(t *testing.T) {
 			require.ErrorIs(t, err, store.ErrNotFound)
 			require.Equal(t, 1, count(t, db, orders))
 		}
+	})
+}
+
+// A transaction of another pool may be in another database, whatever its URL says.
+func TestInOtherPool(t *testing.T) {
+	onEachDatabase(t, func(t *testing.T, db *sql.DB, s *sqlstore.Store, _ string) {
+		other := openPool(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "other.db"))
+		tx, err := other.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		defer tx.Rollback()
+		_, err = store.Get(t.Context(), s.In(tx), "k")
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, "open the store with sqlstore.New on that pool")
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -40,7 +41,13 @@ import (
 
 const request = `{"model":"gpt-5.4-mini","stream":true,"messages":[{"role":"system","content":"You are a support desk. Be brief."}]}`
 
-var refunds = &state.Field[map[string]float64]{Name: "refunds", Description: "By order, in euros.", Handler: state.MergeMap[map[string]float64]()}
+// The agent "ui" stands for pages, which show what it may read.
+var (
+	refunds = &state.Field[map[string]float64]{
+		Name: "refunds", Description: "By order, in euros.", Read: state.Public, Handler: state.MergeMap[map[string]float64](),
+	}
+	schema = state.MustSchema(state.Team{"desk": {"ui"}}, refunds)
+)
 
 type order struct {
 	Order  string  `json:"order"`
@@ -88,30 +95,35 @@ func thread(r *http.Request) string {
 	return workspace.Thread(r.PathValue("id"), r.FormValue("thread"))
 }
 
-// title is the first message of a conversation.
+// title is the first message of a conversation, if pages may read it.
 func title(st *state.State) string {
-	if said := state.Messages.GetOr(st, nil); len(said) > 0 {
+	if said := state.Messages.GetOr(st.As("ui"), nil); len(said) > 0 {
 		return said[0].Text()
 	}
 	return ""
 }
 
 // routes handles requests. Who may see which user is for a program to say.
-func routes(m *workspace.Manager) {
-	http.HandleFunc("POST /users/{id}/messages", func(w http.ResponseWriter, r *http.Request) {
+func routes(m *workspace.Manager) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /users/{id}/messages", func(w http.ResponseWriter, r *http.Request) {
 		msg := workspace.Message{ID: r.FormValue("id"), Content: state.UserText(r.FormValue("text"))}
 		answer{w}.send(m.Submit(r.Context(), thread(r), msg))
 	})
-	http.HandleFunc("POST /users/{id}/approvals/{call}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /users/{id}/approvals/{call}", func(w http.ResponseWriter, r *http.Request) {
 		msg := workspace.Message{Approve: []string{r.PathValue("call")}, Agent: r.FormValue("by")}
 		answer{w}.send(m.Submit(r.Context(), thread(r), msg))
 	})
-	http.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) {
-		answer{w}.send(m.View(r.Context(), thread(r)))
+	mux.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) {
+		v, err := m.View(r.Context(), thread(r))
+		if err == nil {
+			v = v.As("ui")
+		}
+		answer{w}.send(v, err)
 	})
-	http.HandleFunc("GET /users/{id}/events", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /users/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		for e, err := range m.Watch(r.Context(), thread(r)) {
+		for e, err := range m.Watch(r.Context(), thread(r)).As("ui") {
 			data, _ := json.Marshal(e)
 			if _, failed := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Kind, data); err != nil || failed != nil {
 				return // the client takes a view, and watches again
@@ -119,7 +131,7 @@ func routes(m *workspace.Manager) {
 			_ = http.NewResponseController(w).Flush()
 		}
 	})
-	http.HandleFunc("GET /users/{id}/threads", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /users/{id}/threads", func(w http.ResponseWriter, r *http.Request) {
 		titles := map[string]string{}
 		var failed error
 		for s, err := range m.Threads(r.Context(), r.PathValue("id"), "") {
@@ -127,6 +139,28 @@ func routes(m *workspace.Manager) {
 			titles[name], failed = s.Title, errors.Join(failed, err)
 		}
 		answer{w}.send(titles, failed)
+	})
+	return http.NewCrossOriginProtection().Handler(readForms(mux)) // no page of another site decides
+}
+
+// readForms reads the form of a request, which must not be long or slow. It refuses
+// requests under a name, which anybody may have pointed to this machine.
+func readForms(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u := url.URL{Host: r.Host}
+		if name := u.Hostname(); name != "localhost" && net.ParseIP(name) == nil {
+			http.Error(w, "this server has another name", http.StatusMisdirectedRequest)
+			return
+		}
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Now().Add(10 * time.Second))
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+		if err := r.ParseMultipartForm(1 << 20); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+			http.Error(w, "want a form", http.StatusBadRequest)
+			return
+		}
+		_ = control.SetReadDeadline(time.Time{})
+		h.ServeHTTP(w, r)
 	})
 }
 
@@ -147,7 +181,7 @@ func (a answer) send(v any, err error) {
 func options(client *http.Client, b bank) *workspace.Options {
 	desk := loop.Agent{Ask: model(client, modelURL()), Tools: []*tool.Tool{b.tool()}}
 	return &workspace.Options{
-		Schema: state.MustSchema(refunds),
+		Schema: schema,
 		Title:  title,
 		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"": desk}}),
 	}
@@ -162,8 +196,7 @@ func main() {
 	check(err)
 	m, err := workspace.Open(context.Background(), db, options(&http.Client{Transport: &wire.Transport{}}, printed))
 	check(err)
-	routes(m)
-	srv := &http.Server{Addr: *addr, BaseContext: func(net.Listener) context.Context { return ctx }}
+	srv := &http.Server{Addr: *addr, Handler: routes(m), BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 10 * time.Second}
 	go func() { check(srv.ListenAndServe()) }()
 	<-ctx.Done() // the streams of events end as well
 	stop()       // the next signal ends the process at once

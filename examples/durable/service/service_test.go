@@ -255,6 +255,36 @@ func TestARefundIsApproved(t *testing.T) {
 	require.Equal(t, http.StatusConflict, status, answer)
 }
 
+// Pages of other sites, and names that others have pointed to this machine, are
+// refused, and so are long bodies.
+func TestRequestsThatAreRefused(t *testing.T) {
+	p := newDesk(t, script).start()
+	form := url.Values{"id": {"1"}, "text": {"Refund my order #W1."}}
+	request := func(change func(*http.Request)) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/messages", strings.NewReader(form.Encode()))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		change(req)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	require.Equal(t, http.StatusForbidden, request(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }))
+	require.Equal(t, http.StatusForbidden, request(func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }))
+	require.Equal(t, http.StatusMisdirectedRequest, request(func(r *http.Request) { r.Host = "evil.example" }))
+	long := strings.Repeat("a", 2<<20)
+	status, _ := p.post("/messages", url.Values{"id": {"1"}, "text": {long}})
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Equal(t, http.StatusBadRequest, request(func(r *http.Request) {
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		r.Body = io.NopCloser(strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"text\"\r\n\r\n" + long + "\r\n--x--\r\n"))
+		r.ContentLength = -1
+	}))
+	require.NotContains(t, p.view(), "Refund")
+	require.Equal(t, http.StatusOK, request(func(*http.Request) {}))
+}
+
 func TestAnAnswerIsFinishedBeforeTheProcessEnds(t *testing.T) {
 	asked := make(chan struct{})
 	goOn := make(chan struct{})

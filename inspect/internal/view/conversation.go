@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -158,7 +157,7 @@ func (s *shown) talk(q Query) ([]state.Message, conversationData) {
 // request asks for, or those of all. What they say has openBytes together.
 func (s *shown) agentWindows(q Query) []windowRow {
 	host := s.view.State()
-	agents := slices.Sorted(maps.Keys(internal.Windows.(*state.Field[map[string]internal.Window]).GetOr(host, nil)))
+	agents := slices.Sorted(maps.Keys(inside.Windows().GetOr(host, nil)))
 	if as := q.Get("as"); as != "" {
 		agents = slices.DeleteFunc(agents, func(agent string) bool { return agent != as })
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // diffData is the data of the page that compares two versions.
@@ -156,7 +157,7 @@ func placeOf(e state.Effect) place {
 func (data *diffData) led(ctx context.Context, src *Source, s *shown, mask *masker) (map[place][]lastChange, error) {
 	changes := map[place][]lastChange{}
 	low, high := min(data.From, data.To), max(data.From, data.To)
-	rest, err := src.recordsBack(ctx, s.ID, low, high, func(r workspace.Record) bool {
+	rest, err := src.recordsBack(ctx, s.ID, low, high, func(r work.Record) bool {
 		conversation := conversationAuthors(r)
 		seen := map[place]bool{}
 		for _, e := range r.Effects {
@@ -187,7 +188,7 @@ type author struct{ agent, cause string }
 // conversationAuthors returns the authors of the edits of the conversation and
 // of the results in a record. The messages have no author themselves: the lists
 // that refer to them have.
-func conversationAuthors(r workspace.Record) []author {
+func conversationAuthors(r work.Record) []author {
 	var list []author
 	for _, e := range r.Effects {
 		if a := (author{e.Agent, e.Cause}); e.Part == "conversation" && !isVersion(e) && !slices.Contains(list, a) {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // historyData is the data of the page with the records of a workspace.
@@ -40,7 +40,7 @@ func (src *Source) History(ctx context.Context, q Query) (*Page, error) {
 	if isPage {
 		data.Before, to = before, min(to, before-min(before, 1))
 	}
-	rest, err := src.recordsBack(ctx, q.User, s.Oldest, to, func(r workspace.Record) bool {
+	rest, err := src.recordsBack(ctx, q.User, s.Oldest, to, func(r work.Record) bool {
 		if !data.wants(src, s.mask, r) {
 			return true
 		}
@@ -65,7 +65,7 @@ func (src *Source) History(ctx context.Context, q Query) (*Page, error) {
 
 // wants reports whether the filters let a record pass. They compare what is
 // shown, so that they tell nothing of a secret.
-func (data *historyData) wants(src *Source, mask *masker, r workspace.Record) bool {
+func (data *historyData) wants(src *Source, mask *masker, r work.Record) bool {
 	if data.Run != "" && src.runLink(mask, r.RunID) != data.Run {
 		return false
 	}

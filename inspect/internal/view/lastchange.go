@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // lastChange describes the last change of a field.
@@ -29,7 +29,7 @@ func (src *Source) lastChanges(ctx context.Context, s *shown) (map[string]lastCh
 	}
 	last := map[string]lastChange{}
 	version, missing := s.view.Version, s.storedFields()
-	rest, err := src.recordsBack(ctx, s.ID, s.Oldest, version, func(r workspace.Record) bool {
+	rest, err := src.recordsBack(ctx, s.ID, s.Oldest, version, func(r work.Record) bool {
 		for _, e := range r.Effects {
 			part, name := partOf(e)
 			if isVersion(e) || e.Part == "message" { // the list of the messages names their author

@@ -9,28 +9,29 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // overviewData is the data of the first page about a workspace: what is to be
 // done in it, and what belongs to no other page.
 type overviewData struct {
 	// Problem is why the workspace cannot be read, or is not intact.
-	Problem string            `json:"problem,omitempty"`
-	Report  *workspace.Report `json:"report,omitempty"` // if the query asks to verify
-	Calls   []suspendedRow    `json:"suspended"`        // that wait, the first that waits first
-	Run     *runningRow       `json:"run,omitempty"`
-	Tickets int               `json:"tickets"` // calls of Manager.Do that wait
-	Queue   []messageOf       `json:"queue"`
-	Dead    []deadRow         `json:"dead_letters"` // the latest first
-	Ended   []endedRow        `json:"ended"`        // the latest first
-	Waiting window            `json:"queue_page"`
-	Letters window            `json:"dead_letters_page"`
-	Limits  queueLimits       `json:"limits"`
-	Threads []workspaceRow    `json:"threads,omitempty"` // the other workspaces of the user
-	Memory  memoryData        `json:"memory"`
-	Bytes   int               `json:"bytes"`
-	KeyID   text              `json:"key,omitempty"` // that seals the workspace
-	Blind   bool              `json:"blind,omitempty"`
+	Problem string         `json:"problem,omitempty"`
+	Report  *work.Report   `json:"report,omitempty"` // if the query asks to verify
+	Calls   []suspendedRow `json:"suspended"`        // that wait, the first that waits first
+	Run     *runningRow    `json:"run,omitempty"`
+	Tickets int            `json:"tickets"` // calls of Manager.Do that wait
+	Queue   []messageOf    `json:"queue"`
+	Dead    []deadRow      `json:"dead_letters"` // the latest first
+	Ended   []endedRow     `json:"ended"`        // the latest first
+	Waiting window         `json:"queue_page"`
+	Letters window         `json:"dead_letters_page"`
+	Limits  queueLimits    `json:"limits"`
+	Threads []workspaceRow `json:"threads,omitempty"` // the other workspaces of the user
+	Memory  memoryData     `json:"memory"`
+	Bytes   int            `json:"bytes"`
+	KeyID   text           `json:"key,omitempty"` // that seals the workspace
+	Blind   bool           `json:"blind,omitempty"`
 }
 
 // Idle reports whether nothing is to be done.
@@ -119,17 +120,17 @@ type endedRow struct {
 }
 
 // endingWords say what has happened to a message.
-var endingWords = map[workspace.Ending]string{
-	workspace.EndingFinished:    "finished",
-	workspace.EndingFailed:      "failed",
-	workspace.EndingInterrupted: "interrupted by another message",
-	workspace.EndingRolledBack:  "rolled back by another message",
-	workspace.EndingCancelled:   "cancelled",
-	workspace.EndingReset:       "dropped by a reset",
-	workspace.EndingDiscarded:   "discarded",
-	workspace.EndingDropped:     "dropped: too many dead letters after it",
-	workspace.EndingFenced:      "taken over by another holder",
-	workspace.EndingAbandoned:   "abandoned: its end could not be stored",
+var endingWords = map[work.Ending]string{
+	work.EndingFinished:    "finished",
+	work.EndingFailed:      "failed",
+	work.EndingInterrupted: "interrupted by another message",
+	work.EndingRolledBack:  "rolled back by another message",
+	work.EndingCancelled:   "cancelled",
+	work.EndingReset:       "dropped by a reset",
+	work.EndingDiscarded:   "discarded",
+	work.EndingDropped:     "dropped: too many dead letters after it",
+	work.EndingFenced:      "taken over by another holder",
+	work.EndingAbandoned:   "abandoned: its end could not be stored",
 }
 
 // Overview shows what is to be done in a workspace, at present. A workspace that

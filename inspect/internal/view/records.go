@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 const (
@@ -22,12 +22,12 @@ const (
 // the one after oldest, the newest first, until it returns false or maxRecords
 // were read. It returns the version below which nothing was read.
 func (src *Source) recordsBack(
-	ctx context.Context, user string, oldest, to uint64, yield func(workspace.Record) bool,
+	ctx context.Context, user string, oldest, to uint64, yield func(work.Record) bool,
 ) (rest uint64, err error) {
 	read, chunk := 0, uint64(pageRows+1)
 	for to > oldest && read < maxRecords {
 		after := max(oldest, to-min(to, chunk))
-		var records []workspace.Record
+		var records []work.Record
 		for r, err := range src.manager.RecordsBetween(ctx, user, after, to) {
 			if err != nil {
 				return 0, err
@@ -69,7 +69,7 @@ type changeSize struct {
 	Bytes int    `json:"bytes"`
 }
 
-func (src *Source) newRecordRow(mask *masker, r workspace.Record) recordRow {
+func (src *Source) newRecordRow(mask *masker, r work.Record) recordRow {
 	row := recordRow{
 		Version: r.Version, Time: r.Time, Kind: visible(string(r.Kind), false), Run: mask.name(r.RunID),
 		RunLink: src.runLink(mask, r.RunID), Message: mask.id(r.Message), Ending: visible(string(r.Ending), false),

@@ -77,6 +77,7 @@ type Desk struct {
 
 	outside *store.Manager // what tools have done
 	killAt  int            // the point at which the process is killed, 0 for none
+	nested  bool           // billing is a tool of search
 
 	mu     sync.Mutex
 	points int

@@ -25,5 +25,6 @@
 //   - to pass the context of the run on to the tools.
 //
 // [Run] plays the scenario in the test, and [Killed] in processes that are killed
-// at each point of it. [Plain] is the adapter without a framework.
+// at each point of it. [Sequence] and [Nested] play another one, of two agents that
+// answer one message together. [Plain] is the adapter without a framework.
 package adaptertest

@@ -40,6 +40,25 @@ func (a Adapter) user() string {
 	return UserID
 }
 
+// A scenario is what the customer sends, and what the workspace then has to have.
+type scenario struct {
+	messages []workspace.Message
+	// decide adds what a person says about the calls that wait to a message
+	// without Content.
+	decide func(msg *workspace.Message, waiting []workspace.Suspended)
+	check  func(t testing.TB, view *workspace.View)
+	nested bool // of a team
+}
+
+// desk is the scenario of [Run] and [Killed].
+var desk = scenario{messages: messages, decide: approve, check: check}
+
+func approve(msg *workspace.Message, waiting []workspace.Suspended) {
+	for _, call := range waiting {
+		msg.Decisions = append(msg.Decisions, tool.AnswerWith(call.Key, `{"approved":true}`))
+	}
+}
+
 func (a Adapter) schema() *state.Schema {
 	return state.MustSchema(slices.Concat(parts, a.Fields)...)
 }
@@ -48,7 +67,7 @@ func (a Adapter) schema() *state.Schema {
 // tool is called once for each call.
 func Run(t *testing.T, a Adapter) {
 	file := filepath.Join(t.TempDir(), "desk.db")
-	d, err := a.play(t.Context(), file, 0)
+	d, err := a.play(t.Context(), file, 0, desk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +78,7 @@ func Run(t *testing.T, a Adapter) {
 	if !maps.Equal(want, d.calls) {
 		t.Errorf("adaptertest: calls of functions: %v, want %v", d.calls, want)
 	}
-	a.check(t, file)
+	a.check(t, file, desk)
 }
 
 // variable has the file and the point of death of a process of [Killed].
@@ -70,13 +89,15 @@ const variable = "STATE_ADAPTERTEST"
 // fourth. The points are before each call of the model and of a function of a
 // tool, after the effect of a refund, and after each run. The processes are the
 // binary of the test, which runs t again: a test should begin with Killed.
-func Killed(t *testing.T, a Adapter) {
+func Killed(t *testing.T, a Adapter) { a.killed(t, desk) }
+
+func (a Adapter) killed(t *testing.T, s scenario) {
 	if task := os.Getenv(variable); task != "" {
 		var k int
 		file, point, _ := strings.Cut(task, "|")
 		_, err := fmt.Sscan(point, &k)
 		if err == nil {
-			_, err = a.play(t.Context(), file, k)
+			_, err = a.play(t.Context(), file, k, s)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +116,7 @@ func Killed(t *testing.T, a Adapter) {
 		if died(t, file, 0) {
 			t.Fatalf("adaptertest: the process after the one killed at %d was killed", k)
 		}
-		a.check(t, file)
+		a.check(t, file, s)
 		if t.Failed() {
 			t.Fatalf("adaptertest: killed at point %d", k)
 		}
@@ -135,13 +156,13 @@ var messages = []workspace.Message{
 var topics = []string{"delivery", "returns", "stock", "policy"}
 
 // play goes on with the scenario to its end, or until the process is killed.
-func (a Adapter) play(ctx context.Context, file string, killAt int) (d *Desk, err error) {
+func (a Adapter) play(ctx context.Context, file string, killAt int, s scenario) (d *Desk, err error) {
 	db, err := a.Open(ctx, file)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	d = &Desk{outside: store.NewManager(db, "outside:"), killAt: killAt, calls: map[string]int{}}
+	d = &Desk{outside: store.NewManager(db, "outside:"), killAt: killAt, calls: map[string]int{}, nested: s.nested}
 	m, err := workspace.Open(ctx, db, &workspace.Options{
 		Schema: a.schema(),
 		Name:   "desk", // what a killed process has left need not wait
@@ -156,8 +177,8 @@ func (a Adapter) play(ctx context.Context, file string, killAt int) (d *Desk, er
 	if err := workspacetest.Settle(ctx, m); err != nil {
 		return nil, err
 	}
-	for _, msg := range messages {
-		if err := send(ctx, m, a.user(), msg); err != nil {
+	for _, msg := range s.messages {
+		if err := send(ctx, m, a.user(), msg, s.decide); err != nil {
 			return nil, fmt.Errorf("message %s: %w", msg.ID, err)
 		}
 	}
@@ -165,7 +186,9 @@ func (a Adapter) play(ctx context.Context, file string, killAt int) (d *Desk, er
 }
 
 // send sends a message that was not sent before.
-func send(ctx context.Context, m *workspace.Manager, user string, msg workspace.Message) error {
+func send(
+	ctx context.Context, m *workspace.Manager, user string, msg workspace.Message, decide func(*workspace.Message, []workspace.Suspended),
+) error {
 	view, err := m.View(ctx, user)
 	if err != nil {
 		return err
@@ -182,16 +205,14 @@ func send(ctx context.Context, m *workspace.Manager, user string, msg workspace.
 		return err
 	}
 	if msg.Content == nil {
-		for _, call := range view.Suspended() {
-			msg.Decisions = append(msg.Decisions, tool.AnswerWith(call.Key, `{"approved":true}`))
-		}
+		decide(&msg, view.Suspended())
 	}
 	_, err = m.Handle(ctx, user, msg)
 	return err
 }
 
 // check checks the outcome that the store in a file has.
-func (a Adapter) check(t *testing.T, file string) {
+func (a Adapter) check(t *testing.T, file string, s scenario) {
 	t.Helper()
 	db, err := a.Open(t.Context(), file)
 	if err != nil {
@@ -207,7 +228,7 @@ func (a Adapter) check(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, view)
+	s.check(t, view)
 	if refunds, _, err := store.NewManager(db, "outside:").Get(t.Context(), "refunds"); err != nil || len(strings.Fields(refunds)) != 1 {
 		t.Errorf("adaptertest: refunds %q, %v; want one", refunds, err)
 	}
@@ -228,19 +249,29 @@ func check(t testing.TB, view *workspace.View) {
 	if refunded := Refunded.GetOr(st, 0); refunded != 30 {
 		t.Errorf("adaptertest: refunded %v, want 30", refunded)
 	}
+	checkEnded(t, view)
+	checkValid(t, view)
+	checkConversation(t, state.Messages.GetOr(st, nil))
+}
+
+func checkEnded(t testing.TB, view *workspace.View) {
+	t.Helper()
 	if view.Run != nil || len(view.Queue)+len(view.DeadLetters)+len(view.Suspended()) > 0 {
 		t.Errorf("adaptertest: something is left to do: %v", view)
 	}
-	checkConversation(t, state.Messages.GetOr(st, nil))
+}
+
+func checkValid(t testing.TB, view *workspace.View) {
+	t.Helper()
+	for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic, transcript.Gemini} {
+		for _, finding := range transcript.Check(state.Messages.GetOr(view.State(), nil), profile) {
+			t.Errorf("adaptertest: %v refuses the conversation: %v", profile, finding)
+		}
+	}
 }
 
 func checkConversation(t testing.TB, msgs []state.Message) {
 	t.Helper()
-	for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic, transcript.Gemini} {
-		for _, finding := range transcript.Check(msgs, profile) {
-			t.Errorf("adaptertest: %v refuses the conversation: %v", profile, finding)
-		}
-	}
 	var asked, want []string
 	refused := map[string]bool{}
 	for _, m := range msgs {

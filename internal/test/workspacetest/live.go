@@ -33,7 +33,7 @@ func (s *suite) LiveText(t *testing.T) {
 		_, err := m.Submit(t.Context(), "ann", Text("1"))
 		require.NoError(t, err)
 		begun, heard, rest, latest := false, 0, 0, time.Duration(0)
-		for e, err := range reader.Watch(t.Context(), "ann") {
+		for e, err := range reader.Watch(t.Context(), "ann").AsHost() {
 			require.NoError(t, err)
 			if !begun {
 				begun = true

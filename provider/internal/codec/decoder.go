@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
@@ -230,11 +229,11 @@ func (d *Decoder) end() error {
 		d.addMember(m.Name, m.Value)
 	}
 	d.added = d.added[:0]
-	msg, err := internal.DecodeChecked(append(d.text, '}'))
+	msg, err := messages_.DecodeChecked(append(d.text, '}'))
 	if err != nil {
 		return messageFault(err)
 	}
-	d.Messages = append(d.Messages, msg.(state.Message))
+	d.Messages = append(d.Messages, msg)
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/redact"
 	"github.com/agentstate/state/internal/value"
 )
@@ -65,7 +64,7 @@ func (s *Secrets) Mask(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, st := range s.states {
-		internal.Hidden(st, "", func(_ string, _ bool, v any) {
+		inside.Hidden(st, "", func(_ string, _ bool, v any) {
 			for _, leaf := range Leaves(v) {
 				s.learn(leaf)
 			}

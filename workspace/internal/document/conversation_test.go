@@ -18,6 +18,7 @@ import (
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace/work"
 )
 
 type docItem struct {
@@ -457,9 +458,9 @@ func TestContentThatIsNoState(t *testing.T) {
 			require.NotContains(t, err.Error(), "hidden")
 			require.Nil(t, st)
 			if c.corrupt {
-				require.ErrorIs(t, err, ErrCorrupt)
+				require.ErrorIs(t, err, work.ErrCorrupt)
 			} else {
-				require.NotErrorIs(t, err, ErrCorrupt)
+				require.NotErrorIs(t, err, work.ErrCorrupt)
 				require.ErrorIs(t, err, state.ErrWrongType)
 			}
 		})
@@ -468,7 +469,7 @@ func TestContentThatIsNoState(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = few.Load(state.MustSchema(state.Limits{Results: 1}))
 	require.ErrorIs(t, err, state.ErrLimitExceeded)
-	require.NotErrorIs(t, err, ErrCorrupt)
+	require.NotErrorIs(t, err, work.ErrCorrupt)
 }
 
 // Effects have the agent that wrote; secrets are not masked.

@@ -8,7 +8,6 @@ package document
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -18,14 +17,12 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/persist"
+	"github.com/agentstate/state/workspace/work"
 )
-
-// ErrCorrupt is returned for content and effects that do not fit.
-var ErrCorrupt = errors.New("workspace: corrupt")
 
 // corrupt returns ErrCorrupt for a place in the content.
 func corrupt(path, problem string) error {
-	return fmt.Errorf("%w: content: %s: %s", ErrCorrupt, path, problem)
+	return fmt.Errorf("%w: content: %s: %s", work.ErrCorrupt, path, problem)
 }
 
 // The parts of a document that this package knows.
@@ -103,7 +100,7 @@ func Decode(data []byte) (*Document, error) {
 		err = &fault.Error{Path: "$", Want: "object", Got: jsontext.Kind(data)}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: content: %w", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: content: %w", work.ErrCorrupt, err)
 	}
 	if misfit != nil {
 		return nil, misfit

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort/property"
+	"github.com/agentstate/state/workspace/work"
 )
 
 func someDocument(t *rapid.T, label string) *Document {
@@ -51,7 +52,7 @@ func TestCorruptDocuments(t *testing.T) {
 		`{"field":{"a":"\ud800 hidden"}}`: "$.field.a",
 	} {
 		d, err := Decode([]byte(text))
-		require.ErrorIs(t, err, ErrCorrupt, text)
+		require.ErrorIs(t, err, work.ErrCorrupt, text)
 		require.ErrorContains(t, err, path, text)
 		require.NotContains(t, err.Error(), "hidden")
 		require.Nil(t, d)
@@ -138,7 +139,7 @@ func FuzzDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content, edits []byte) {
 		d, err := Decode(content)
 		if err != nil {
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, work.ErrCorrupt)
 			return
 		}
 		before := string(d.Encode())
@@ -161,7 +162,7 @@ func FuzzDocument(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, want, string(d.Encode()))
 		} else {
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, work.ErrCorrupt)
 			require.Equal(t, before, string(d.Encode()))
 		}
 		back := d.Clone()

@@ -7,6 +7,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/listdiff"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Apply applies all effects in their order. If one does not fit, it applies
@@ -32,7 +33,7 @@ func (d *Document) apply(effects []state.Effect) (added bool, err error) {
 				d.put(effects[j].Part, effects[j].Field, before[j])
 			}
 			d.unused, d.edited, d.conversation = true, true, &keptConversation{}
-			return false, fmt.Errorf("%w: effect %d, %s of %s in %s: %s", ErrCorrupt, i,
+			return false, fmt.Errorf("%w: effect %d, %s of %s in %s: %s", work.ErrCorrupt, i,
 				fault.Quote(string(e.Kind)), fault.Quote(e.Field), fault.Quote(e.Part), problem)
 		}
 		d.put(e.Part, e.Field, after)

@@ -13,6 +13,7 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort/property"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // naive is a document without optimizations.
@@ -107,7 +108,7 @@ func TestEffectsDoWhatANaiveDocumentDoes(t *testing.T) {
 			if err := d.Apply([]state.Effect{e}); model.apply(e) {
 				require.NoError(t, err)
 			} else {
-				require.ErrorIs(t, err, ErrCorrupt)
+				require.ErrorIs(t, err, work.ErrCorrupt)
 				require.Equal(t, before, string(d.Encode()))
 			}
 			require.Equal(t, model.text(t), string(d.Encode()))
@@ -148,7 +149,7 @@ func TestEffectsThatDoNotFit(t *testing.T) {
 				{Part: "field", Field: "list", Kind: "drop_first", N: 1},
 				e,
 			})
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, work.ErrCorrupt)
 			require.ErrorContains(t, err, `effect 4, `+strconv.Quote(string(e.Kind))+` of `+strconv.Quote(e.Field)+` in "field": `)
 			require.NotContains(t, err.Error(), "secret")
 			require.Equal(t, before, string(d.Encode()))

@@ -17,7 +17,7 @@ type keptConversation struct {
 // stateConversation is the conversation of a State of a schema.
 type stateConversation struct {
 	schema *state.Schema
-	value  any // of internal.Conversation
+	value  internal.Conversation
 }
 
 // OnKeptLoad is nil outside of tests. They set it to compare each State whose
@@ -25,7 +25,7 @@ type stateConversation struct {
 var OnKeptLoad func(d *Document, schema *state.Schema, st *state.State)
 
 // of returns the conversation for a State of a schema, or nil.
-func (k *keptConversation) of(schema *state.Schema) any {
+func (k *keptConversation) of(schema *state.Schema) internal.Conversation {
 	if c := k.newest.Load(); c != nil && c.schema == schema {
 		return c.value
 	}
@@ -34,7 +34,7 @@ func (k *keptConversation) of(schema *state.Schema) any {
 
 // keep notes a State of a schema that has the conversation.
 func (k *keptConversation) keep(schema *state.Schema, st *state.State) {
-	k.newest.Store(&stateConversation{schema, internal.Conversation(st)})
+	k.newest.Store(&stateConversation{schema, inside.Conversation(st)})
 }
 
 // messages returns the messages of the conversation, or nil if they are not
@@ -44,7 +44,7 @@ func (k *keptConversation) messages() []state.Message {
 	if c == nil {
 		return nil
 	}
-	l := internal.ConversationMessages(c.value)
+	l := c.value.Messages()
 	return l.Slice(0, l.Len()).([]state.Message)
 }
 
@@ -55,7 +55,7 @@ func (k *keptConversation) bytes() int {
 	if c == nil {
 		return 0
 	}
-	return internal.ConversationMessages(c.value).Bytes()
+	return c.value.Messages().Bytes()
 }
 
 // shortened returns the conversation with some of the messages and of the
@@ -63,7 +63,7 @@ func (k *keptConversation) bytes() int {
 func (k *keptConversation) shortened(messages, results []int) *keptConversation {
 	short := &keptConversation{}
 	if c := k.newest.Load(); c != nil {
-		short.newest.Store(&stateConversation{c.schema, internal.ShortenConversation(c.value, messages, results)})
+		short.newest.Store(&stateConversation{c.schema, c.value.Shorten(messages, results)})
 	}
 	return short
 }

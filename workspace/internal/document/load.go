@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Load returns the state with the document's content. Fields and keys for which
@@ -32,12 +32,12 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 			}
 		}
 	}
-	if windows := d.get(PartField, internal.WindowsName); windows != nil {
-		fields.Fields = append(fields.Fields, form.Field{Name: internal.WindowsName, Value: []byte(windows.json())})
+	if windows := d.get(PartField, windowsName); windows != nil {
+		fields.Fields = append(fields.Fields, form.Field{Name: windowsName, Value: []byte(windows.json())})
 	}
 	for _, name := range d.Names(PartKey) {
 		// Import refuses names that cannot be those of keys.
-		if !empty.declared[name] && partOf[name] == "" && internal.IsKey(empty.state, name) {
+		if !empty.declared[name] && partOf[name] == "" && inside.IsKey(empty.state, name) {
 			fields.Keys = append(fields.Keys, form.Field{Name: name, Value: []byte(d.get(PartKey, name).json())})
 		}
 	}
@@ -48,7 +48,7 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 			return nil, nil, err
 		}
 	}
-	st, fieldsMoved, err := importForm(schema, &whole, kept)
+	st, fieldsMoved, err := inside.ImportForm(schema, &whole, kept)
 	if err == nil {
 		if kept == nil {
 			d.conversation.keep(schema, st)
@@ -62,10 +62,10 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 		return st, moved, nil
 	}
 	err = fmt.Errorf("workspace: content: %w", err)
-	_, _, fieldsErr := importForm(schema, &fields, nil)
+	_, _, fieldsErr := inside.ImportForm(schema, &fields, nil)
 	if fieldsErr == nil && !errors.Is(err, state.ErrLimitExceeded) {
 		// The fault is in the conversation, which no schema shapes.
-		return nil, nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return nil, nil, fmt.Errorf("%w: %w", work.ErrCorrupt, err)
 	}
 	return nil, nil, err
 }
@@ -91,7 +91,7 @@ func (d *Document) emptyOf(schema *state.Schema) *emptyState {
 	if e := d.empty.Load(); e != nil && e.schema == schema {
 		return e
 	}
-	e := &emptyState{schema: schema, state: state.New(schema), declared: map[string]bool{}, secret: map[string]bool{internal.WindowsName: false}}
+	e := &emptyState{schema: schema, state: state.New(schema), declared: map[string]bool{}, secret: map[string]bool{windowsName: false}}
 	e.fields = e.state.Fields()
 	for _, f := range e.fields {
 		e.declared[f.Name], e.secret[f.Name] = true, f.Secret
@@ -101,14 +101,6 @@ func (d *Document) emptyOf(schema *state.Schema) *emptyState {
 	}
 	d.empty.Store(e)
 	return e
-}
-
-func importForm(schema *state.Schema, f *form.State, conversation any) (*state.State, []form.Moved, error) {
-	s, moved, err := internal.ImportForm(schema, f, conversation)
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.(*state.State), moved, nil
 }
 
 // Moved holds the fields that a document stores under a former name or in a
@@ -131,7 +123,7 @@ func (d *Document) locate(schema *state.Schema, f state.FieldInfo) (name, part s
 		}
 		if key := d.get(PartKey, name); key != nil {
 			alone := form.State{Format: form.Format, Fields: []form.Field{{Name: name, Value: []byte(key.json())}}}
-			if _, _, err := importForm(schema, &alone, nil); err == nil {
+			if _, _, err := inside.ImportForm(schema, &alone, nil); err == nil {
 				return name, PartKey
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/persist"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // messageIndex finds the messages of a document by their texts.
@@ -106,11 +107,11 @@ func (d *Document) decodeMessages(numbers []int) ([]state.Message, error) {
 	for i, n := range numbers {
 		text := d.message(n)
 		if text == "" {
-			return nil, fmt.Errorf("%w: content: no message %d", ErrCorrupt, n)
+			return nil, fmt.Errorf("%w: content: no message %d", work.ErrCorrupt, n)
 		}
 		m, err := state.DecodeMessage([]byte(text))
 		if err != nil {
-			return nil, fmt.Errorf("%w: content: message %d: %w", ErrCorrupt, n, err)
+			return nil, fmt.Errorf("%w: content: message %d: %w", work.ErrCorrupt, n, err)
 		}
 		msgs[i] = m
 	}

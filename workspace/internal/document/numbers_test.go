@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort/property"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // numberModel knows which numbers were given, to which text and by which record.
@@ -205,12 +206,12 @@ func TestCorruptNumbers(t *testing.T) {
 		`{}`, `[1]`, `[["a",1,2],["a",1]]`, `[["a",1.5,2]]`, `[["a",1,0]]`, `[[1,1,2]]`, `[["a",1,9,1,5]]`, `[["a",1,2147483648],["b",1,90]]`,
 	} {
 		_, err := Decode([]byte(`{"conversation":{"numbers":` + text + `}}`))
-		require.ErrorIs(t, err, ErrCorrupt, text)
+		require.ErrorIs(t, err, work.ErrCorrupt, text)
 		require.ErrorContains(t, err, "$.conversation.numbers: ")
 	}
 	d, err := Decode([]byte(`{"conversation":{"numbers":[["a",1,9],["b",1,5]]}}`))
 	require.NoError(t, err)
 	_, err = d.Origins()
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, work.ErrCorrupt)
 	require.ErrorContains(t, err, "$.conversation.numbers: the numbers do not rise")
 }

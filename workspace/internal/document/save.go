@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/persist"
 )
@@ -102,7 +101,7 @@ func (s *saver) stored(e state.Effect) state.Effect {
 // another state. Messages that stay keep their numbers. e is the first change.
 func (s *saver) editedEntries(e state.Effect, to *state.State) []state.Effect {
 	before, numbers := s.talk.messages, s.talk.numbers.Slice(0, s.talk.numbers.Len()).([]int)
-	after := internal.ConversationMessages(internal.Conversation(to))
+	after := inside.Conversation(to).Messages()
 	edited := s.numbersOf(numbers, rawTextsOf(before), rawTextsOf(after))
 	s.talk = talk{messages: after, numbers: s.talk.numbers.Take(0, 0).Append(edited, 0)}
 	effects := listEffects(PartConversation, fieldEntries, numbers, edited, numberArray)
@@ -180,7 +179,7 @@ type talk struct {
 // empty if the state has none, because the schema has another place for it.
 func newTalk(d *Document, st *state.State) talk {
 	numbers := d.entryList()
-	messages := internal.ConversationMessages(internal.Conversation(st))
+	messages := inside.Conversation(st).Messages()
 	if messages.Len() != numbers.Len() {
 		messages, numbers = messages.Take(0, 0), numbers.Take(0, 0)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/internal/test/histories"
 	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // said returns a document with a conversation: "c1" is the call with id 1, "c"
@@ -221,9 +222,9 @@ func TestSuspendedIsChecked(t *testing.T) {
 		d, err := Decode([]byte(`{"suspended":{"c":` + text + `},"conversation":{"entries":[],"results":[{}]}}`))
 		require.NoError(t, err)
 		_, err = d.Suspended()
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, work.ErrCorrupt)
 		_, err = d.Shorten(0, 0)
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorIs(t, err, work.ErrCorrupt)
 	}
 	a, b := map[string]Suspension{"1": {RunID: "r", Calls: 1}, "2": {RunID: "r", Calls: 1}, "3": {RunID: "r", Calls: 1}},
 		map[string]Suspension{"1": {RunID: "r", Calls: 1}, "2": {RunID: "r", Calls: 2}, "4": {RunID: "s", Calls: 1}}

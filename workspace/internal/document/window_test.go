@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/internal/test/histories"
 	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // empty is the base of a run that has said everything.
@@ -145,9 +146,9 @@ func TestWindowKeepsWhatResultsReferTo(t *testing.T) {
 	d = before
 	require.NoError(t, d.Apply([]state.Effect{{Part: "message", Field: "5", Kind: "set", Value: "{}"}}))
 	_, err = d.Shorten(1, 2)
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, work.ErrCorrupt)
 	_, err = d.EndRun(empty, "")
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, work.ErrCorrupt)
 }
 
 // Messages to which nothing refers go with the next window also if they came with

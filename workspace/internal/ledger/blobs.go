@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // blobStore reads and writes the blobs of one workspace. Blobs never change and
@@ -34,8 +35,10 @@ const maxUnknown = 12
 // it may have been replaced since it was read.
 type missingBlobError struct{ key string }
 
-func (e *missingBlobError) Error() string { return ErrCorrupt.Error() + ": " + e.key + ": missing" }
-func (e *missingBlobError) Unwrap() error { return ErrCorrupt }
+func (e *missingBlobError) Error() string {
+	return work.ErrCorrupt.Error() + ": " + e.key + ": missing"
+}
+func (e *missingBlobError) Unwrap() error { return work.ErrCorrupt }
 
 // newBlob is a blob that is to be written.
 type newBlob struct {
@@ -139,7 +142,7 @@ func fetchBlobJSON[T any](ctx context.Context, s *blobStore, name string) (T, er
 	data, err := s.fetchBlob(ctx, name)
 	if err == nil {
 		if err = unmarshalChecked(data, &v); err != nil {
-			err = fmt.Errorf("%w: %s: %w", ErrCorrupt, s.blobKey(name), err)
+			err = fmt.Errorf("%w: %s: %w", work.ErrCorrupt, s.blobKey(name), err)
 		}
 	}
 	return v, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // A BusyList is a prefix of keys, each followed by EncodeUser of a user. A
@@ -121,7 +122,7 @@ func (l *Ledger) decodeLive(data []byte) (live Live, err error) {
 		return live, err
 	}
 	if json.Unmarshal(plain, &live) != nil {
-		return live, fmt.Errorf("%w: %s: not a text that is said", ErrCorrupt, l.liveKey())
+		return live, fmt.Errorf("%w: %s: not a text that is said", work.ErrCorrupt, l.liveKey())
 	}
 	return live, nil
 }
@@ -166,7 +167,7 @@ func (w *LiveWriter) Write(ctx context.Context, live Live) error {
 	if w.last == "" {
 		e, err := store.Get(ctx, l.db, l.liveKey())
 		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("%w: the run has ended", ErrFenced)
+			return fmt.Errorf("%w: the run has ended", work.ErrFenced)
 		}
 		if err != nil {
 			return err
@@ -175,14 +176,14 @@ func (w *LiveWriter) Write(ctx context.Context, live Live) error {
 		case err != nil:
 			return err
 		case before.LeaseID != w.leaseID || before.Attempt != w.attempt:
-			return fmt.Errorf("%w: the text is that of another holder", ErrFenced)
+			return fmt.Errorf("%w: the text is that of another holder", work.ErrFenced)
 		}
 		w.last = e.Revision
 	}
 	sealed := l.sealer.seal(l.key, l.liveKey(), live.encode())
 	rev, err := store.Put(ctx, l.db, l.liveKey(), sealed, store.IfRevision(w.last))
 	if errors.Is(err, store.ErrConflict) {
-		return fmt.Errorf("%w: the text is that of another holder", ErrFenced)
+		return fmt.Errorf("%w: the text is that of another holder", work.ErrFenced)
 	}
 	if err != nil {
 		return err

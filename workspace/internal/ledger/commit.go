@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // commitHead replaces the head by the result of apply, exactly once. It is the
@@ -185,7 +186,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 	t.reader = contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
 	err = apply(t)
 	if err == nil && t.makes && h.Closed && t.Deleted.IsZero() {
-		err = ErrUserDeleted
+		err = work.ErrUserDeleted
 	}
 	if err != nil {
 		if remembered { // the present head may allow it
@@ -224,7 +225,7 @@ func (c *commit) read(ctx context.Context) (*Head, store.Condition, error) {
 		return c.readHead(ctx)
 	}
 	h, cond, err := c.fetchHead(ctx)
-	if c.replace && errors.Is(err, ErrCorrupt) {
+	if c.replace && errors.Is(err, work.ErrCorrupt) {
 		if c.substitute == nil { // else the blobs may be those of an attempt
 			if c.substitute, err = c.newSubstitute(ctx, err); err != nil {
 				return nil, cond, err
@@ -314,24 +315,30 @@ func (c *commit) writeBatch(ctx context.Context, writes []store.Write) ([]store.
 	if c.with == nil {
 		return c.db.Batch(ctx, writes)
 	}
-	var failed *ProgramError
 	tx, ok := store.As[store.Transactor](c.db)
 	if !ok {
 		return nil, errors.ErrUnsupported
 	}
+	var own *functionError
 	revs, err := tx.Transact(ctx, writes, func(tx *sql.Tx) error {
-		failed = nil
+		own = nil
 		if err := c.with(tx); err != nil {
-			failed = &ProgramError{err}
-			return failed
+			own = &functionError{err}
+			return own
 		}
 		return nil
 	})
-	if err != nil && failed != nil && errors.Is(err, failed) {
-		return nil, failed
+	if own != nil && ctx.Err() == nil && errors.Is(err, own) { // else the end of ctx may be the reason
+		return nil, &ProgramError{own.error}
 	}
 	return revs, err
 }
+
+// functionError marks the error of a function of the program for its way through
+// the store, which looks for the answers of the database in it.
+type functionError struct{ error }
+
+func (e *functionError) Unwrap() error { return e.error }
 
 // headWritten does what follows the write of a head. Its errors do not matter
 // to the caller: the write has taken effect.
@@ -379,7 +386,7 @@ func (c *commit) prepareOther(ctx context.Context) (t *transition, again bool, e
 		case !c.touches || !errors.Is(err, errNoChange):
 			return err
 		case t.Closed:
-			return ErrUserDeleted
+			return work.ErrUserDeleted
 		}
 		return nil
 	})

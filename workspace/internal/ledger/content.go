@@ -186,7 +186,7 @@ func (c *contentReader) applyRecords(ctx context.Context, h *Head, from contentA
 	end := from.Position
 	for r, err := range c.records(ctx, h, end, at.Version) {
 		if err == nil {
-			err = from.doc.ApplyRecord(r.Effects, r.origin())
+			err = from.doc.ApplyRecord(r.Effects, originOf(r))
 		}
 		if err != nil {
 			return err

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/agentstate/state/workspace/work"
 )
 
 // isDamage reports whether err says that stored data is damaged. A damaged seal
 // may look as one of another key.
-func isDamage(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrInvalidKey) }
+func isDamage(err error) bool {
+	return errors.Is(err, work.ErrCorrupt) || errors.Is(err, work.ErrInvalidKey)
+}
 
 // commitDamaged is commitHead for a workspace whose head, or whose blobs, are
 // damaged. In place of a head that is missing or damaged, apply gets one that

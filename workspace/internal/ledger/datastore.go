@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // dataPrefix begins the keys of the data of all users.
@@ -76,7 +77,7 @@ func (d *DataStore) Batch(ctx context.Context, writes []store.Write) ([]store.Re
 			continue
 		}
 		if _, _, h := cutSealHeader(w.Value); d.sealer == nil && h.Sealed {
-			return nil, d.fault("write", w.Key, fmt.Errorf("%w: the value begins as a sealed one", ErrInvalid))
+			return nil, d.fault("write", w.Key, fmt.Errorf("%w: the value begins as a sealed one", work.ErrInvalid))
 		}
 		sealed[i].Value = d.sealer.seal(d.workspace, w.Key, w.Value)
 	}

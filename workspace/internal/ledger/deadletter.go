@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Limits of the dead letters of a workspace. The oldest go first. The number is
@@ -67,7 +68,7 @@ func (t *transition) addDeadLetter(attempts int, reason string, now time.Time) e
 			}
 		}
 		t.droppedLetters = append(t.droppedLetters, d)
-		if err := t.endOther(dropped, EndingDropped, d.Reason); err != nil {
+		if err := t.endOther(dropped, work.EndingDropped, d.Reason); err != nil {
 			return err
 		}
 	}

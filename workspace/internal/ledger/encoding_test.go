@@ -13,6 +13,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // fill gives all exported members of a value random values, many of which are
@@ -69,7 +70,7 @@ func TestEncodersWriteWhatEncodingJSONWrites(t *testing.T) {
 		plainHead    Head
 		plainMessage Message
 		plainRecord  struct {
-			Record
+			work.Record
 			Effects []json.RawMessage `json:"effects,omitempty"`
 		}
 	)
@@ -93,14 +94,14 @@ func TestEncodersWriteWhatEncodingJSONWrites(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(m.appendJSON(nil)))
 
-		var r Record
+		var r work.Record
 		fill(rng, reflect.ValueOf(&r).Elem())
 		for i := range r.Effects {
 			r.Effects[i].Kind, r.Effects[i].Value = state.EffectSet, "1"
 		}
 		want, err = jsontext.Marshal(plainRecord{r, storedEffects(t, r.Effects)})
 		require.NoError(t, err)
-		got, err := r.appendJSON(nil)
+		got, err := appendRecord(nil, &r)
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(got))
 	}

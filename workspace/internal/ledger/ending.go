@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Outcome is what is known of a message whose handling has ended.
 type Outcome struct {
-	ID      string `json:"id"`
-	Ending  Ending `json:"as"`
-	RunID   string `json:"run_id,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-	Reply   string `json:"reply,omitempty"`
-	Version uint64 `json:"version"` // of the record that says so
+	ID      string      `json:"id"`
+	Ending  work.Ending `json:"as"`
+	RunID   string      `json:"run_id,omitempty"`
+	Reason  string      `json:"reason,omitempty"`
+	Reply   string      `json:"reply,omitempty"`
+	Version uint64      `json:"version"` // of the record that says so
 	// At is the time of that record, or of the operation that has dropped the
 	// message.
 	At time.Time `json:"at,omitzero"`
@@ -228,7 +229,7 @@ func (c *contentReader) outcomeAt(ctx context.Context, h *Head, version uint64) 
 func (s *storedRecord) outcome(key string) (Outcome, error) {
 	o, err := s.readOutcome()
 	if err != nil {
-		return Outcome{}, fmt.Errorf("%w: %s: record %d: %w", ErrCorrupt, key, s.version, err)
+		return Outcome{}, fmt.Errorf("%w: %s: record %d: %w", work.ErrCorrupt, key, s.version, err)
 	}
 	return o, nil
 }
@@ -249,7 +250,7 @@ func (s *storedRecord) readOutcome() (o Outcome, err error) {
 		case "message_id":
 			o.ID = jsontext.Unquote(value)
 		case "ending":
-			o.Ending = Ending(jsontext.Unquote(value))
+			o.Ending = work.Ending(jsontext.Unquote(value))
 		case "run_id":
 			o.RunID = jsontext.Unquote(value)
 		case "reason":
@@ -263,8 +264,8 @@ func (s *storedRecord) readOutcome() (o Outcome, err error) {
 	})
 }
 
-// outcome returns the outcome that the last record of a run has.
-func (r *Record) outcome() Outcome {
+// outcomeOf returns the outcome that the last record of a run has.
+func outcomeOf(r *work.Record) Outcome {
 	return Outcome{r.Message, r.Ending, r.RunID, r.Reason, r.Reply, r.Version, r.Time}
 }
 
@@ -295,28 +296,28 @@ func (c *contentReader) findOutcome(ctx context.Context, h *Head, id string) (Ou
 
 // fencedError is the error of a holder whose run another caller has ended.
 type fencedError struct {
-	ending Ending
+	ending work.Ending
 	cause  error
 }
 
-func (e *fencedError) Error() string { return ErrFenced.Error() + ": " + e.cause.Error() }
+func (e *fencedError) Error() string { return work.ErrFenced.Error() + ": " + e.cause.Error() }
 
-func (e *fencedError) Unwrap() []error { return []error{ErrFenced, e.cause} }
+func (e *fencedError) Unwrap() []error { return []error{work.ErrFenced, e.cause} }
 
 // FencedBy returns the error of a holder whose run has ended otherwise. It is
 // ErrFenced, together with ErrInterrupted if another caller has ended the run.
-func FencedBy(ending Ending) error {
+func FencedBy(ending work.Ending) error {
 	switch ending {
-	case EndingCancelled:
-		return &fencedError{ending, ErrRunCancelled}
-	case EndingInterrupted, EndingRolledBack, EndingReset:
-		return &fencedError{ending, ErrInterrupted}
+	case work.EndingCancelled:
+		return &fencedError{ending, work.ErrRunCancelled}
+	case work.EndingInterrupted, work.EndingRolledBack, work.EndingReset:
+		return &fencedError{ending, work.ErrInterrupted}
 	}
-	return ErrFenced
+	return work.ErrFenced
 }
 
 // EndingOf returns the ending of which err tells a holder, or "".
-func EndingOf(err error) Ending {
+func EndingOf(err error) work.Ending {
 	var e *fencedError
 	if errors.As(err, &e) {
 		return e.ending

@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // process is one incarnation of a process. Its ledger dies with it.
@@ -187,10 +188,10 @@ func (a *actor) do(c *call, fn func(ctx context.Context, l *Ledger) error) error
 	case errors.Is(err, store.ErrUnknownOutcome):
 		c.result = unsure
 		x.count["unsure"]++
-	case errors.Is(err, ErrFenced), errors.Is(err, ErrBusy), errors.Is(err, ErrQueueFull), errors.Is(err, ErrLeaseRenewed),
-		errors.Is(err, ErrContentChanged), errors.Is(err, errLost), errors.Is(err, errNoChange), errors.Is(err, ErrNotFound),
+	case errors.Is(err, work.ErrFenced), errors.Is(err, work.ErrBusy), errors.Is(err, work.ErrQueueFull), errors.Is(err, ErrLeaseRenewed),
+		errors.Is(err, ErrContentChanged), errors.Is(err, errLost), errors.Is(err, errNoChange), errors.Is(err, work.ErrNotFound),
 		errors.Is(err, ErrAttempts), errors.Is(err, errAlien), errors.Is(err, errCrowd),
-		errors.Is(err, errStopped), errors.Is(err, ErrExists), strings.Contains(err.Error(), ": not written: "):
+		errors.Is(err, errStopped), errors.Is(err, work.ErrExists), strings.Contains(err.Error(), ": not written: "):
 		c.result = refused
 	case errors.As(err, new(*absentHeadError)) && c.kind == "accept": // it reads once, and an operator can call it again
 		c.result = refused
@@ -275,7 +276,7 @@ func (a *actor) after(h *Head, lease string, err error) {
 	switch {
 	case err == nil:
 		a.take(h, lease)
-	case errors.Is(err, ErrFenced), errors.Is(err, ErrRolledBack), errors.Is(err, store.ErrUnknownOutcome):
+	case errors.Is(err, work.ErrFenced), errors.Is(err, work.ErrRolledBack), errors.Is(err, store.ErrUnknownOutcome):
 		a.forget()
 		a.abandon(lease)
 	}
@@ -306,19 +307,19 @@ func (a *actor) send(id string) {
 		Busy:    c.busy, MaxQueue: a.x.queue, Lease: c.next, Check: c.check,
 	}
 	if a.x.ghost.tickets[id] {
-		o.Message.Ticket, o.Message.Body, o.Busy, o.Check = true, nil, BusyEnqueue, nil
-		c.busy = BusyEnqueue
+		o.Message.Ticket, o.Message.Body, o.Busy, o.Check = true, nil, work.BusyEnqueue, nil
+		c.busy = work.BusyEnqueue
 	}
 	var h *Head
-	var status Status
+	var status work.Status
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
 		var fate Fate
 		h, status, fate, err = l.Submit(ctx, o)
-		if err == nil && (status == StatusDuplicate || status == StatusRejected) {
-			if a.x.count["duplicates"]++; status == StatusDuplicate && !a.x.ghost.accepted[id] {
+		if err == nil && (status == work.StatusDuplicate || status == work.StatusRejected) {
+			if a.x.count["duplicates"]++; status == work.StatusDuplicate && !a.x.ghost.accepted[id] {
 				a.x.violated("%s is no duplicate", id)
 			}
-			if status == StatusDuplicate && (fate.ID != id || fate.Place == PlaceDead || fate.Place == PlaceNone) {
+			if status == work.StatusDuplicate && (fate.ID != id || fate.Place == PlaceDead || fate.Place == PlaceNone) {
 				a.x.violated("the duplicate %s was first %+v", id, fate)
 			}
 			err = errNoChange
@@ -326,9 +327,9 @@ func (a *actor) send(id string) {
 		return err
 	})
 	switch {
-	case err == nil && status != StatusStarted && status != StatusQueued:
+	case err == nil && status != work.StatusStarted && status != work.StatusQueued:
 		a.x.violated("%v is %q", c, status)
-	case err == nil && status == StatusStarted && a.run == nil:
+	case err == nil && status == work.StatusStarted && a.run == nil:
 		a.take(h, c.next.ID)
 	}
 }
@@ -531,7 +532,7 @@ func (x *explorer) mayRollBack() bool { return x.variant.failover || x.count["ex
 // been stale.
 func (x *explorer) isLeftBehind(err error) bool {
 	_, there := x.store.entries[headOf]
-	return x.mayRollBack() && (errors.Is(err, ErrRolledBack) || errors.As(err, new(*absentHeadError)) && there)
+	return x.mayRollBack() && (errors.Is(err, work.ErrRolledBack) || errors.As(err, new(*absentHeadError)) && there)
 }
 
 // failed judges the error of a read.
@@ -556,7 +557,7 @@ func (a *actor) update() {
 	change := Change{Effects: effectsOf(t, c.edits), Purge: c.purge, Time: a.process.ledger.now()}
 	a.changed(doc, change, "")
 	err = a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		h, err = l.Update(ctx, []string{KindUpdate, KindRevert}[at.Version%2], at, change, nil)
+		h, err = l.Update(ctx, []work.Kind{KindUpdate, KindRevert}[at.Version%2], at, change, nil)
 		return err
 	})
 	if err == nil && h.Version == at.Version+1 { // as Manager.Update does
@@ -702,7 +703,7 @@ func (a *actor) accept() {
 		return
 	}
 	_, err = a.process.ledger.ReadHead(context.Background())
-	if errors.Is(err, ErrRolledBack) && gone == a.x.count["failovers"]+a.x.count["expired"] {
+	if errors.Is(err, work.ErrRolledBack) && gone == a.x.count["failovers"]+a.x.count["expired"] {
 		a.x.violated("%v does not read what it has accepted: %v", a, err)
 	}
 }

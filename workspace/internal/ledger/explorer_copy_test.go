@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/agentstate/state/workspace/work"
 )
 
 // imported is what a workspace becomes by an import.
@@ -131,7 +133,7 @@ func (a *actor) expire() {
 // copy copies the workspace, for an import.
 func (a *actor) copy() {
 	c, err := a.process.ledger.Copy(context.Background())
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, work.ErrNotFound) {
 		return
 	}
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/agentstate/state/workspace/work"
 )
 
 // world is the expected state of a workspace in the plainest form. It is
@@ -51,13 +53,13 @@ type call struct {
 	kind   string
 
 	id    string // of the message
-	busy  WhenBusy
+	busy  work.WhenBusy
 	lease string
 	next  Lease
 	run   string // its id
 	seen  LeaseState
 	own   string // a lease that its process has given up
-	how   Takeover
+	how   work.Takeover
 	at    Position
 	edits []edit
 	purge bool
@@ -269,11 +271,11 @@ func (g *ghost) step(w *world, c *call) {
 		w.version, w.deleted = w.version+1, false
 		g.number(w)
 	}
-	end := func(as Ending) {
+	end := func(as work.Ending) {
 		record()
 		w.done = append(slices.Clip(w.done), ending{w.run.id, string(as)})
 	}
-	other := func(id string, as Ending) {
+	other := func(id string, as work.Ending) {
 		w.done = append(slices.Clip(w.done), ending{id, string(as)})
 	}
 	begin := func(id string) {
@@ -329,7 +331,7 @@ func (g *ghost) step(w *world, c *call) {
 	}
 	// stop ends the run with a record, which that of a ticket needs only for
 	// effects.
-	stop := func(as Ending, changed bool) {
+	stop := func(as work.Ending, changed bool) {
 		if !w.run.ticket {
 			end(as)
 		} else if changed {
@@ -344,7 +346,7 @@ func (g *ghost) step(w *world, c *call) {
 		w.dead = append(slices.Clip(w.dead), w.run.id)
 		g.x.count["dead"]++
 		for len(w.dead) > maxDeadLetters {
-			other(w.dead[0], EndingDropped)
+			other(w.dead[0], work.EndingDropped)
 			w.dead = slices.Clone(w.dead[1:])
 			g.x.count["dropped"]++
 		}
@@ -392,7 +394,7 @@ func (g *ghost) step(w *world, c *call) {
 			accept(nil)
 			begin(c.id)
 			return
-		case c.busy == BusyEnqueue:
+		case c.busy == work.BusyEnqueue:
 			need(len(w.queue) < g.x.queue, "the queue is full")
 			accepted := slices.Clone(w.queue)
 			if w.run.from == w.version {
@@ -401,10 +403,10 @@ func (g *ghost) step(w *world, c *call) {
 			accept(accepted)
 			w.queue = append(slices.Clone(w.queue), c.id)
 			return
-		case c.busy == BusyInterrupt:
-			stop(EndingInterrupted, answer(""))
-		case c.busy == BusyRollback:
-			stop(EndingRolledBack, back())
+		case c.busy == work.BusyInterrupt:
+			stop(work.EndingInterrupted, answer(""))
+		case c.busy == work.BusyRollback:
+			stop(work.EndingRolledBack, back())
 		default:
 			need(false, "it was to be rejected")
 		}
@@ -427,7 +429,7 @@ func (g *ghost) step(w *world, c *call) {
 			}
 		} else {
 			edits()
-			other(w.run.id, EndingFinished)
+			other(w.run.id, work.EndingFinished)
 		}
 		purge()
 		next()
@@ -457,7 +459,7 @@ func (g *ghost) step(w *world, c *call) {
 			need(c.healthy || g.isFree(w.run), "I8: the holder %s has not ended", w.run.holder)
 		}
 		g.x.count["takeovers"]++
-		restart, changed, before := c.how == TakeoverRestart, false, w.text
+		restart, changed, before := c.how == work.TakeoverRestart, false, w.text
 		if restart {
 			changed = back()
 		} else {
@@ -516,7 +518,7 @@ func (g *ghost) step(w *world, c *call) {
 		w.queue = append(slices.Clone(w.queue), c.id)
 	case "discard":
 		need(takeDead(c.id) || takeQueued(c.id), "there is no such message")
-		other(c.id, EndingDiscarded)
+		other(c.id, work.EndingDiscarded)
 	case "withdraw":
 		if w.run != nil && w.run.id == c.id {
 			need(w.run.lease == "", "the run is held")
@@ -527,7 +529,7 @@ func (g *ghost) step(w *world, c *call) {
 		need(takeQueued(c.id), "there is no such ticket")
 	case "cancel":
 		need(w.run != nil && w.run.runID == c.run, "it is another run")
-		stop(EndingCancelled, answer(c.run))
+		stop(work.EndingCancelled, answer(c.run))
 		next()
 	case "reset", "delete":
 		c.dropped = nil
@@ -538,7 +540,7 @@ func (g *ghost) step(w *world, c *call) {
 		for _, id := range append(append(all, w.queue...), w.dead...) {
 			if !g.tickets[id] {
 				c.dropped = append(c.dropped, id)
-				other(id, EndingReset)
+				other(id, work.EndingReset)
 			}
 		}
 		w.token++

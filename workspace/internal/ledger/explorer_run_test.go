@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The explorer runs the operations on a workspace in a few processes on a
@@ -64,8 +65,8 @@ type explorer struct {
 	queue, attempts int
 	history         int
 	ttl             time.Duration
-	busies          []WhenBusy
-	takeovers       []Takeover
+	busies          []work.WhenBusy
+	takeovers       []work.Takeover
 	staleReads      bool
 	retry, inTurn   bool  // whether the processes have Options.Retry and Turns
 	crowds          []int // how many messages before its own a submission accepts
@@ -139,9 +140,9 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 		{(*actor).beat, 2 + w(3)}, {(*actor).retire, w(1) / 2},
 		{(*actor).submit, w(1)}, {(*actor).compact, w(3)}, {(*actor).view, w(1)},
 	}
-	x.busies = [][]WhenBusy{{BusyEnqueue, BusyEnqueue, BusyReject, BusyInterrupt, BusyRollback}, {BusyEnqueue}, {BusyEnqueue, BusyInterrupt, BusyRollback}}[x.rng.IntN(3)]
+	x.busies = [][]work.WhenBusy{{work.BusyEnqueue, work.BusyEnqueue, work.BusyReject, work.BusyInterrupt, work.BusyRollback}, {work.BusyEnqueue}, {work.BusyEnqueue, work.BusyInterrupt, work.BusyRollback}}[x.rng.IntN(3)]
 	x.crowds = [][]int{{100}, {100}, {0, 1, 2, 3, 100}}[x.rng.IntN(3)]
-	x.takeovers = []Takeover{TakeoverResume, TakeoverRestart}
+	x.takeovers = []work.Takeover{work.TakeoverResume, work.TakeoverRestart}
 	x.retry, x.inTurn = x.chance(0.5), x.chance(0.3)
 	x.history = []int{0, 500, 3000, 20_000, 1 << 20}[x.rng.IntN(5)]
 	x.store = newFaultyStore(x)
@@ -271,7 +272,7 @@ func (x *explorer) drain() {
 		late := len(x.store.late)
 		h, _, err := p.ledger.readHead(context.Background())
 		switch {
-		case errors.Is(err, ErrRolledBack) && x.mayRollBack():
+		case errors.Is(err, work.ErrRolledBack) && x.mayRollBack():
 			a.accept()
 			continue
 		case errors.As(err, new(*absentHeadError)) && x.store.expiredLate: // an operator has to delete what is left
@@ -313,9 +314,9 @@ func (x *explorer) judgeRefusal(c *call) {
 	switch {
 	case c.result != refused || x.variant.failover || x.staleReads:
 		return
-	case errors.Is(c.err, ErrQueueFull):
+	case errors.Is(c.err, work.ErrQueueFull):
 		hasReason = func(w *world) bool { return len(w.queue) >= x.queue }
-	case errors.Is(c.err, ErrBusy):
+	case errors.Is(c.err, work.ErrBusy):
 		hasReason = func(w *world) bool { return w.run != nil }
 	case errors.Is(c.err, ErrContentChanged):
 		hasReason = func(w *world) bool { return w.chain != c.at.Chain }

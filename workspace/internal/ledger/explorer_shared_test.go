@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The explorer of this file runs two threads of a user and what they share. Runs
@@ -210,7 +211,7 @@ func (x *family) drain() {
 			x.violated("the user is not deleted in the end")
 		}
 		for thread := range 2 {
-			m.takeOver(thread, TakeoverResume)
+			m.takeOver(thread, work.TakeoverResume)
 			for m.run != nil {
 				busy = true
 				m.finish()
@@ -267,7 +268,7 @@ func (m *member) act() {
 	case n < 12:
 		m.submit(thread)
 	case n < 18:
-		m.takeOver(thread, []Takeover{TakeoverResume, TakeoverResume, TakeoverRestart}[x.rng.IntN(3)])
+		m.takeOver(thread, []work.Takeover{work.TakeoverResume, work.TakeoverResume, work.TakeoverRestart}[x.rng.IntN(3)])
 	case n < 22:
 		m.update()
 	default:
@@ -278,7 +279,7 @@ func (m *member) act() {
 // judge checks that who has the lease has not lost what it has committed: nobody
 // else undoes it.
 func (m *member) judge(err error) {
-	if err != nil && errors.Is(err, ErrRolledBack) && strings.Contains(err.Error(), "records of the run are lost") {
+	if err != nil && errors.Is(err, work.ErrRolledBack) && strings.Contains(err.Error(), "records of the run are lost") {
 		m.x.violated("%s: %s: %v", m.name, m.request.kind, err)
 	}
 }
@@ -341,15 +342,15 @@ func (m *member) submit(thread int) {
 	lease := l.NewLease()
 	h, status, _, err := l.Submit(context.Background(), Submission{
 		Message: Message{ID: fmt.Sprint("m", x.names), At: l.now(), Body: []byte(`{}`)},
-		Busy:    []WhenBusy{BusyEnqueue, BusyEnqueue, BusyInterrupt, BusyRollback}[x.rng.IntN(4)], MaxQueue: 3, Lease: lease,
+		Busy:    []work.WhenBusy{work.BusyEnqueue, work.BusyEnqueue, work.BusyInterrupt, work.BusyRollback}[x.rng.IntN(4)], MaxQueue: 3, Lease: lease,
 	})
 	x.logf("%s: submit to %d: %s %v", m.name, thread, status, err)
-	if err == nil && status == StatusStarted {
+	if err == nil && status == work.StatusStarted {
 		m.hold(thread, h, lease.ID)
 	}
 }
 
-func (m *member) takeOver(thread int, how Takeover) {
+func (m *member) takeOver(thread int, how work.Takeover) {
 	l := m.process.ledgers[thread]
 	m.call("takeOver", thread, nil)
 	h, err := l.ReadHead(context.Background())

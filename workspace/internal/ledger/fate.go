@@ -1,6 +1,10 @@
 package ledger
 
-import "context"
+import (
+	"context"
+
+	"github.com/agentstate/state/workspace/work"
+)
 
 // The places of a message.
 const (
@@ -33,7 +37,7 @@ func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
 	}
 	for _, d := range dead {
 		if d.Message.ID == id {
-			return Fate{Place: PlaceDead, Outcome: Outcome{ID: id, Ending: EndingFailed, RunID: d.RunID, Reason: d.Reason}}, nil
+			return Fate{Place: PlaceDead, Outcome: Outcome{ID: id, Ending: work.EndingFailed, RunID: d.RunID, Reason: d.Reason}}, nil
 		}
 	}
 	if m, queued, err := l.findQueued(ctx, h, id); queued || err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The encoders of this package are written by hand. A head and a record are
@@ -202,7 +203,7 @@ func (l *blobList) appendJSON(b []byte, name string) []byte {
 // errors.
 func decodeHead(key, user string, data []byte) (*Head, error) {
 	if err := jsontext.Check(data, jsontext.Limits{}); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
+		return nil, fmt.Errorf("%w: %s: %w", work.ErrCorrupt, key, err)
 	}
 	body, sum, ok := cutHash(data, "sum")
 	if !ok || sum != hash(body) {
@@ -211,20 +212,20 @@ func decodeHead(key, user string, data []byte) (*Head, error) {
 			Format int `json:"format"`
 		}
 		if json.Unmarshal(data, &f) == nil && f.Format > headFormat {
-			return nil, fmt.Errorf("%w: %s: format %d", ErrNewerFormat, key, f.Format)
+			return nil, fmt.Errorf("%w: %s: format %d", work.ErrNewerFormat, key, f.Format)
 		}
 		return nil, corrupt(key, "the checksum does not match")
 	}
 	h := &Head{}
 	if err := json.Unmarshal(body, h); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, key, err)
+		return nil, fmt.Errorf("%w: %s: %w", work.ErrCorrupt, key, err)
 	}
 	if h.Run != nil {
 		h.wholeRun()
 	}
 	switch {
 	case h.Format > headFormat:
-		return nil, fmt.Errorf("%w: %s: format %d", ErrNewerFormat, key, h.Format)
+		return nil, fmt.Errorf("%w: %s: format %d", work.ErrNewerFormat, key, h.Format)
 	case h.Format < headFormat:
 		return nil, corrupt(key, fmt.Sprintf("format %d, want %d", h.Format, headFormat))
 	case h.User != user:

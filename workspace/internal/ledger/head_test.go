@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/workspace/work"
 )
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -43,7 +45,7 @@ func TestHeadRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, h, again)
 	_, err = decodeHead("k", "bob", data)
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, work.ErrCorrupt)
 	require.ErrorContains(t, err, "another user")
 }
 
@@ -57,20 +59,20 @@ func TestHeadDamage(t *testing.T) {
 			require.Error(t, err, "bit %d of byte %d", bit, i)
 		}
 		_, err := decodeHead("k", "ann", data[:i])
-		require.ErrorIs(t, err, ErrCorrupt, "cut at %d", i)
+		require.ErrorIs(t, err, work.ErrCorrupt, "cut at %d", i)
 	}
 	_, err := decodeHead("k", "ann", append(data, '0'))
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, work.ErrCorrupt)
 }
 
 func TestHeadFormat(t *testing.T) {
 	for text, want := range map[string]error{
-		`{"format":4,"whatever":[]}`: ErrNewerFormat,
-		`{"format":0}`:               ErrCorrupt,
-		`{}`:                         ErrCorrupt,
-		`[]`:                         ErrCorrupt,
-		``:                           ErrCorrupt,
-		`{"format":3}`:               ErrCorrupt, // without a checksum
+		`{"format":4,"whatever":[]}`: work.ErrNewerFormat,
+		`{"format":0}`:               work.ErrCorrupt,
+		`{}`:                         work.ErrCorrupt,
+		`[]`:                         work.ErrCorrupt,
+		``:                           work.ErrCorrupt,
+		`{"format":3}`:               work.ErrCorrupt, // without a checksum
 	} {
 		_, err := decodeHead("k", "ann", []byte(text))
 		require.ErrorIs(t, err, want, text)
@@ -83,7 +85,7 @@ func TestHeadFormat(t *testing.T) {
 	} {
 		_, err := decodeHead("k", "ann", appendHash([]byte(text), "sum", hash([]byte(text))))
 		require.Error(t, err, text)
-		require.Equal(t, text != `{"format":4}`, errors.Is(err, ErrCorrupt), text)
+		require.Equal(t, text != `{"format":4}`, errors.Is(err, work.ErrCorrupt), text)
 	}
 }
 
@@ -91,8 +93,8 @@ func TestRecordChain(t *testing.T) {
 	var chain string
 	var list []storedRecord
 	for v := range uint64(3) {
-		r := Record{Version: v + 1, Kind: KindUpdate, Time: began}
-		e, err := r.chainAfter(chain)
+		r := work.Record{Version: v + 1, Kind: KindUpdate, Time: began}
+		e, err := storedAfter(chain, &r)
 		require.NoError(t, err)
 		chain, list = e.chain, append(list, e)
 	}
@@ -104,9 +106,9 @@ func TestRecordChain(t *testing.T) {
 		at = list[i].position()
 	}
 	_, err := list[1].decode("k", Position{})
-	require.ErrorIs(t, err, ErrCorrupt, "the first is missing")
+	require.ErrorIs(t, err, work.ErrCorrupt, "the first is missing")
 	_, err = list[1].decode("k", Position{1, "another"})
-	require.ErrorIs(t, err, ErrCorrupt, "after another")
+	require.ErrorIs(t, err, work.ErrCorrupt, "after another")
 }
 
 // A head remembers the operations of the latest writes.

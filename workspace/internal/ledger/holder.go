@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The methods in this file are what the holder of a run does with it.
@@ -72,7 +73,7 @@ func (l *Ledger) Finish(
 			return err
 		}
 		r := t.runRecord(KindFinish, c.Time, c.Effects)
-		r.Ending, r.Reply = EndingFinished, reply
+		r.Ending, r.Reply = work.EndingFinished, reply
 		if err := t.endMessage(r); err != nil {
 			return err
 		}
@@ -128,16 +129,16 @@ func (l *Ledger) Fail(ctx context.Context, by Holder, reason string, next Lease)
 
 // giveUp makes the message of the run a dead letter. The effects are those of
 // the last record of the run.
-func (t *transition) giveUp(effects []state.Effect, kind string, attempts int, reason string, now time.Time) error {
+func (t *transition) giveUp(effects []state.Effect, kind work.Kind, attempts int, reason string, now time.Time) error {
 	r := t.runRecord(kind, now, effects)
 	if t.Run.Message.Ticket {
 		return t.endMessage(r)
 	}
-	r.Ending, r.Reason = EndingFailed, reason
+	r.Ending, r.Reason = work.EndingFailed, reason
 	if err := t.addRecord(r); err != nil {
 		return err
 	}
-	t.outcomes = append(t.outcomes, r.outcome())
+	t.outcomes = append(t.outcomes, outcomeOf(&r))
 	return t.addDeadLetter(attempts, reason, now)
 }
 

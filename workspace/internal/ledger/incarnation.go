@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // A Manager that holds runs is a holder. Its holder record is one value of the
@@ -33,11 +34,11 @@ const maxHolderName = 64
 // CheckHolderName returns an error if a name is not that of a holder.
 func CheckHolderName(name string) error {
 	if name == "" || len(name) > maxHolderName {
-		return fmt.Errorf("%w: the name of the holder has %d bytes: want 1 to %d", ErrInvalid, len(name), maxHolderName)
+		return fmt.Errorf("%w: the name of the holder has %d bytes: want 1 to %d", work.ErrInvalid, len(name), maxHolderName)
 	}
 	for _, c := range []byte(name) {
 		if c <= ' ' || c > '~' {
-			return fmt.Errorf("%w: the name of the holder is not visible ASCII", ErrInvalid)
+			return fmt.Errorf("%w: the name of the holder is not visible ASCII", work.ErrInvalid)
 		}
 	}
 	return nil
@@ -212,7 +213,7 @@ func (s *Holders) decode(e store.Entry) (holderRecord, error) {
 	}
 	var r holderRecord
 	if err := unmarshalChecked(data, &r); err != nil {
-		return holderRecord{}, fmt.Errorf("%w: %s: %w", ErrCorrupt, e.Key, err)
+		return holderRecord{}, fmt.Errorf("%w: %s: %w", work.ErrCorrupt, e.Key, err)
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The entries of workspaces, each followed by EncodeUser of the user.
@@ -20,14 +21,14 @@ const (
 // HeadKey returns the key of the head of a workspace.
 func HeadKey(user string) (string, error) {
 	if user == "" || !utf8.ValidString(user) {
-		return "", fmt.Errorf("%w: the name of a user must be non-empty UTF-8", ErrInvalid)
+		return "", fmt.Errorf("%w: the name of a user must be non-empty UTF-8", work.ErrInvalid)
 	}
 	if !isID(user) {
-		return "", fmt.Errorf("%w: %s is not the id of a thread: names from outside are escaped by workspace.Thread", ErrInvalid, fault.Quote(user))
+		return "", fmt.Errorf("%w: %s is not the id of a thread: names from outside are escaped by workspace.Thread", work.ErrInvalid, fault.Quote(user))
 	}
 	key := headPrefix + EncodeUser(user)
 	if most := store.MaxKey - len("/") - maxBlobName; len(key) > most {
-		return "", fmt.Errorf("%w: the name of the user is too long: its key has %d bytes, and %d are possible", ErrInvalid, len(key), most)
+		return "", fmt.Errorf("%w: the name of the user is too long: its key has %d bytes, and %d are possible", work.ErrInvalid, len(key), most)
 	}
 	return key, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state/internal/test/effort/property"
+	"github.com/agentstate/state/workspace/work"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -38,7 +39,7 @@ func TestUserEncoding(t *testing.T) {
 func TestHeadKeyLimits(t *testing.T) {
 	for _, user := range []string{"", "\xff", strings.Repeat("x", 500), strings.Repeat("é", 100)} {
 		_, err := HeadKey(user)
-		require.ErrorIs(t, err, ErrInvalid, user)
+		require.ErrorIs(t, err, work.ErrInvalid, user)
 	}
 	key, err := HeadKey(strings.Repeat("x", 400))
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Ledger is one workspace in a store. It is safe for concurrent use. The
@@ -156,7 +157,7 @@ func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
 			}
 			return h, cond, nil
 		default:
-			older = fmt.Errorf("%w: %s", ErrRolledBack, l.key)
+			older = fmt.Errorf("%w: %s", work.ErrRolledBack, l.key)
 		}
 		if reread == maxRereads {
 			return nil, cond, cmp.Or(older, err) // a head that is older is not absent
@@ -201,10 +202,10 @@ func (l *Ledger) newHead() *Head {
 type absentHeadError struct{ key string }
 
 func (e *absentHeadError) Error() string {
-	return ErrCorrupt.Error() + ": " + e.key + ": missing, although the workspace has other data"
+	return work.ErrCorrupt.Error() + ": " + e.key + ": missing, although the workspace has other data"
 }
 
-func (e *absentHeadError) Unwrap() error { return ErrCorrupt }
+func (e *absentHeadError) Unwrap() error { return work.ErrCorrupt }
 
 // checkAbsence returns an absentHeadError if there are blobs, which are written
 // together with a head.

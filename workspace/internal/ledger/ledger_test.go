@@ -14,6 +14,7 @@ import (
 	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 func testLedger(db store.Store) *Ledger {
@@ -25,7 +26,7 @@ func testLedger(db store.Store) *Ledger {
 
 func submissionOf(id string, l *Ledger) Submission {
 	body := []byte(`"` + strings.Repeat("text of "+id+" ", 50) + `"`)
-	return Submission{Message: Message{ID: id, At: began, Body: body}, Busy: BusyEnqueue, MaxQueue: 100_000, Lease: l.NewLease()}
+	return Submission{Message: Message{ID: id, At: began, Body: body}, Busy: work.BusyEnqueue, MaxQueue: 100_000, Lease: l.NewLease()}
 }
 
 // measured is a store with what was read and written.
@@ -85,7 +86,7 @@ func TestLateReset(t *testing.T) {
 	}
 	_, status, _, err := l.Submit(t.Context(), submissionOf("1", l))
 	require.NoError(t, err)
-	require.Equal(t, StatusStarted, status)
+	require.Equal(t, work.StatusStarted, status)
 	armed = true
 	_, ids, err := l.Reset(t.Context())
 	require.NoError(t, err)
@@ -102,7 +103,7 @@ func TestOutcomes(t *testing.T) {
 	for i := range 300 {
 		h, status, _, err := l.Submit(t.Context(), submissionOf(id(i), l))
 		require.NoError(t, err)
-		require.Equal(t, StatusStarted, status)
+		require.Equal(t, work.StatusStarted, status)
 		by := Holder{LeaseID: h.Run.LeaseID, MessageID: id(i), At: h.Position()}
 		if i%2 == 0 {
 			h, _, err = l.Finish(t.Context(), by, Change{}, "reply to "+id(i), l.NewLease(), nil)
@@ -125,7 +126,7 @@ func TestOutcomes(t *testing.T) {
 			require.Equal(t, "broken "+id(i), f.Reason)
 		case i%2 == 0 && i > 300-maxOutcomes: // half of the outcomes are of dead letters that were dropped
 			require.Equal(t, PlaceEnded, f.Place, i)
-			require.Equal(t, EndingFinished, f.Ending)
+			require.Equal(t, work.EndingFinished, f.Ending)
 			require.Equal(t, "reply to "+id(i), f.Reply)
 			require.NotEmpty(t, f.RunID)
 		case i < 100:
@@ -157,7 +158,7 @@ func TestLongQueue(t *testing.T) {
 	require.Less(t, db.bytes/n, 5<<9, "bytes written for a message")
 	_, status, _, err := l.Submit(t.Context(), submissionOf("5000", l))
 	require.NoError(t, err)
-	require.Equal(t, StatusDuplicate, status)
+	require.Equal(t, work.StatusDuplicate, status)
 	h, err := l.ReadHead(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, n-1, h.Waiting())
@@ -190,7 +191,7 @@ func TestLostCommits(t *testing.T) {
 		},
 		"fail": func() error { _, _, err := l.Fail(t.Context(), by, "broken", l.NewLease()); return err },
 	} {
-		require.ErrorIs(t, call(), ErrRolledBack, name)
+		require.ErrorIs(t, call(), work.ErrRolledBack, name)
 	}
 	now, _, err := l.readHead(t.Context())
 	require.NoError(t, err)

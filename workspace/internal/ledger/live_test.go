@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // A Manager without Live leaves the text of the holder before, which is not that
@@ -38,7 +39,7 @@ func TestLiveGoesWithTheRun(t *testing.T) {
 			require.NoError(t, err)
 		},
 		"finish, and the next run": func(t *testing.T, l *Ledger, by Holder) {
-			_, _, _, err := l.Submit(t.Context(), Submission{Message: Message{ID: "2", Body: []byte(`{}`)}, Lease: l.NewLease(), Busy: BusyEnqueue, MaxQueue: 9, MaxQueueBytes: 99})
+			_, _, _, err := l.Submit(t.Context(), Submission{Message: Message{ID: "2", Body: []byte(`{}`)}, Lease: l.NewLease(), Busy: work.BusyEnqueue, MaxQueue: 9, MaxQueueBytes: 99})
 			require.NoError(t, err)
 			_, _, err = l.Finish(t.Context(), by, Change{}, "", l.NewLease().HeldBy("b"), nil)
 			require.NoError(t, err)
@@ -74,11 +75,11 @@ func TestLiveGoesWithTheRun(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, ok)
 			require.Equal(t, Live{LeaseID: lease.ID, Message: 2, Text: "Hello"}, live)
-			require.ErrorIs(t, l.NewLiveWriter("other", 0).Write(t.Context(), live), ErrFenced)
+			require.ErrorIs(t, l.NewLiveWriter("other", 0).Write(t.Context(), live), work.ErrFenced)
 
 			change(t, l, Holder{LeaseID: lease.ID, MessageID: "1", At: h.Position()})
 			for _, w := range []*LiveWriter{first, paused, l.NewLiveWriter(lease.ID, 0)} {
-				require.ErrorIs(t, w.Write(t.Context(), Live{Text: "late"}), ErrFenced)
+				require.ErrorIs(t, w.Write(t.Context(), Live{Text: "late"}), work.ErrFenced)
 			}
 			if h, err = l.ReadHead(t.Context()); h.Run != nil {
 				require.NoError(t, err)

@@ -105,7 +105,7 @@ var mutants = []mutant{
 		if err := t.checkLease(by); err != nil {
 			return err
 		}
-		return t.keepOutcome(Outcome{ID: by.MessageID, Ending: EndingFinished})
+		return t.keepOutcome(Outcome{ID: by.MessageID, Ending: work.EndingFinished})
 	})
 	var to Position
 	h, err := l.commitShared(ctx, shared, l.opts.Retry, func(t *transition) error {
@@ -131,7 +131,7 @@ var mutants = []mutant{
 		{"compact.go", "	t.Snapshot = &s\n", "	t.Snapshot, t.always = &s, true\n"},
 	}},
 	{name: "reset forgets what it has dropped", edits: []textEdit{
-		{"operation.go", "		t.outcomes = append(t.outcomes, Outcome{ID: id, Ending: EndingReset})\n", "		_ = id\n"},
+		{"operation.go", "		t.outcomes = append(t.outcomes, Outcome{ID: id, Ending: work.EndingReset})\n", "		_ = id\n"},
 	}},
 	{name: "revisions come again", variant: "failover", fault: "again"},
 	{name: "a run is known by its fencing token", variant: "failover", edits: []textEdit{
@@ -249,7 +249,7 @@ var mutants = []mutant{
 		{"operation.go", "		m := d.Message\n		if t.Run == nil {", "		m := d.Message\n		if m.Blob != \"\" {\n			t.dropBlob(m.Blob)\n		}\n		if t.Run == nil {"},
 	}},
 	{name: "a discarded message is forgotten", edits: []textEdit{
-		{"operation.go", "return t.endOther(m, EndingDiscarded, \"\")", "_ = m\n		return nil"},
+		{"operation.go", "return t.endOther(m, work.EndingDiscarded, \"\")", "_ = m\n		return nil"},
 	}},
 	{name: "a discard removes the first message of the queue", edits: []textEdit{
 		{"queue.go", "			if m.ID == id {\n				found = true", "			if m.ID != \"\" {\n				found = true"},
@@ -307,7 +307,7 @@ var mutants = []mutant{
 		{"operation.go", "t.cancelPendingCalls, reason", "t.answerPendingCalls, reason"},
 	}},
 	{name: "a contender answers the calls of the run", edits: []textEdit{
-		{"takeover.go", "	if c.How == TakeoverRestart {\n		if err := t.restartRun(now)", "	if c.How != TakeoverRestart {\n		effects, err := stop()\n		if err == nil && len(effects) > 0 {\n			err = t.addRecord(t.runRecord(kind, now, effects))\n		}\n		if err != nil {\n			return taken, err\n		}\n		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false\n	} else {\n		if err := t.restartRun(now)"},
+		{"takeover.go", "	if c.How == work.TakeoverRestart {\n		if err := t.restartRun(now)", "	if c.How != work.TakeoverRestart {\n		effects, err := stop()\n		if err == nil && len(effects) > 0 {\n			err = t.addRecord(t.runRecord(kind, now, effects))\n		}\n		if err != nil {\n			return taken, err\n		}\n		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false\n	} else {\n		if err := t.restartRun(now)"},
 	}},
 	{name: "a submission is not checked", edits: []textEdit{
 		{"submission.go", "	if s.Check != nil {", "	if s.Check != nil && queued {"},
@@ -319,7 +319,7 @@ var mutants = []mutant{
 		{"submission.go", "if queued && t.Position() == t.Run.Base {", "if false {"},
 	}},
 	{name: "an import replaces a workspace", edits: []textEdit{
-		{"transfer.go", "		if t.Exists() {\n			return ErrExists", "		if false {\n			return ErrExists"},
+		{"transfer.go", "		if t.Exists() {\n			return work.ErrExists", "		if false {\n			return work.ErrExists"},
 	}},
 	{name: "an import forgets what has ended", edits: []textEdit{
 		{"transfer.go", "err != nil || len(c.Outcomes) == 0 {", "err != nil || len(c.Outcomes) >= 0 {"},
@@ -383,7 +383,7 @@ var mutants = []mutant{
 		{inDocument + "edits.go", "(field == fieldVersion || field == fieldNumbers)", "field == fieldVersion"},
 	}},
 	{name: "who has stored messages is not known after they were read", edits: []textEdit{
-		{"content.go", "from.doc.ApplyRecord(r.Effects, r.origin())", "from.doc.Apply(r.Effects)"},
+		{"content.go", "from.doc.ApplyRecord(r.Effects, originOf(r))", "from.doc.Apply(r.Effects)"},
 	}},
 	{name: "messages have the time at which the record is read", edits: []textEdit{
 		{"record.go", "document.Origin{Time: r.Time,", "document.Origin{Time: CurrentTime(),"},
@@ -439,7 +439,7 @@ var mutants = []mutant{
 		{"transition.go", "	effects, err := t.undoRun()\n	if err == nil && len(effects) > 0 {", "	effects, err := t.undoRun()\n	if err == nil && len(effects) < 0 {"},
 	}},
 	{name: "a run that has lost its lease begins anew", finder: families, edits: []textEdit{
-		{"holder.go", "	return l.commitRun(ctx, func(t *transition) error {\n		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		t.renewLease(by)\n		return t.restartRun(now)", "	return l.commitRun(ctx, func(t *transition) error {\n		if t.Run == nil {\n			return ErrFenced\n		}\n		t.renewLease(by)\n		return t.restartRun(now)"},
+		{"holder.go", "	return l.commitRun(ctx, func(t *transition) error {\n		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		t.renewLease(by)\n		return t.restartRun(now)", "	return l.commitRun(ctx, func(t *transition) error {\n		if t.Run == nil {\n			return work.ErrFenced\n		}\n		t.renewLease(by)\n		return t.restartRun(now)"},
 	}},
 	{name: "a thread is made without a look at the user part", finder: families, edits: []textEdit{
 		{"commit.go", "c.opts.UserPart != nil && t.makes && t.Deleted.IsZero()", "false && t.makes"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The methods in this file change a workspace without holding its run.
@@ -17,15 +18,15 @@ var ErrContentChanged = errors.New("workspace: content has changed")
 // Update adds a record of a kind, without a run. The change fits the content at
 // a position. What it does to the user part, which may be nil, takes effect
 // together with that.
-func (l *Ledger) Update(ctx context.Context, kind string, at Position, c Change, shared *SharedChange) (*Head, error) {
+func (l *Ledger) Update(ctx context.Context, kind work.Kind, at Position, c Change, shared *SharedChange) (*Head, error) {
 	return l.commitShared(ctx, shared, nil, func(t *transition) error {
 		if t.Run != nil {
-			return ErrBusy
+			return work.ErrBusy
 		}
 		if t.Position() != at {
 			return ErrContentChanged
 		}
-		if err := t.addRecord(Record{Kind: kind, Time: c.Time, Effects: c.Effects}); err != nil {
+		if err := t.addRecord(work.Record{Kind: kind, Time: c.Time, Effects: c.Effects}); err != nil {
 			return err
 		}
 		t.noteChange(c)
@@ -42,7 +43,7 @@ func (l *Ledger) Retry(ctx context.Context, id string, lease Lease) (*Head, erro
 			return err
 		}
 		if d == nil {
-			return fmt.Errorf("%w: no dead letter %s", ErrNotFound, quoteID(id))
+			return fmt.Errorf("%w: no dead letter %s", work.ErrNotFound, quoteID(id))
 		}
 		m := d.Message
 		if t.Run == nil {
@@ -70,9 +71,9 @@ func (l *Ledger) Discard(ctx context.Context, id string) (*Head, error) {
 		} else if found, err := t.removeQueued(id); err != nil {
 			return err
 		} else if !found {
-			return fmt.Errorf("%w: no dead letter and no queued message %s", ErrNotFound, quoteID(id))
+			return fmt.Errorf("%w: no dead letter and no queued message %s", work.ErrNotFound, quoteID(id))
 		}
-		return t.endOther(m, EndingDiscarded, "")
+		return t.endOther(m, work.EndingDiscarded, "")
 	})
 }
 
@@ -109,9 +110,9 @@ func (l *Ledger) Withdraw(ctx context.Context, id string, lease Lease) (*Head, b
 func (l *Ledger) Cancel(ctx context.Context, runID, reason string, next Lease) (*Head, error) {
 	return l.commitHead(ctx, func(t *transition) error {
 		if t.Run == nil || t.Run.RunID != runID {
-			return fmt.Errorf("%w: run %s is not under way", ErrNotFound, quoteID(runID))
+			return fmt.Errorf("%w: run %s is not under way", work.ErrNotFound, quoteID(runID))
 		}
-		if err := t.endRun(KindCancel, EndingCancelled, t.cancelPendingCalls, reason, next.began); err != nil {
+		if err := t.endRun(KindCancel, work.EndingCancelled, t.cancelPendingCalls, reason, next.began); err != nil {
 			return err
 		}
 		return t.beginNextRun(next)
@@ -169,7 +170,7 @@ func (t *transition) empty(ids []string, outcomes []Outcome) error {
 		outcomes[i] = Outcome{ID: o.ID, Ending: o.Ending, At: o.At}
 	}
 	for _, id := range ids {
-		t.outcomes = append(t.outcomes, Outcome{ID: id, Ending: EndingReset})
+		t.outcomes = append(t.outcomes, Outcome{ID: id, Ending: work.EndingReset})
 	}
 	for i := range t.outcomes {
 		t.outcomes[i].At = t.now
@@ -308,7 +309,7 @@ func (l *Ledger) Accept(ctx context.Context) (*Head, error) {
 	c.accept = true
 	return c.perform(ctx, func(t *transition) error {
 		if t.Seq == 0 && c.seen.mark().Seq == 0 {
-			return fmt.Errorf("%w: the workspace does not exist", ErrNotFound)
+			return fmt.Errorf("%w: the workspace does not exist", work.ErrNotFound)
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // past refers to what compaction has kept of the time before the snapshot. The
@@ -295,7 +296,7 @@ func (t *transition) dropPast(damaged bool) error {
 		switch {
 		case err == nil:
 			t.dropBlob(name)
-		case !damaged || !errors.Is(err, ErrCorrupt) || isMissing(err):
+		case !damaged || !errors.Is(err, work.ErrCorrupt) || isMissing(err):
 			return err
 		}
 	}

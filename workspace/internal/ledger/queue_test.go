@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The head knows how many bytes wait, so that a message is accepted or refused
@@ -48,12 +49,12 @@ func TestHeadKnowsTheBytesThatWait(t *testing.T) {
 	}
 	check("as many as there may be", 1000)
 	_, err = submit("4", 3, 1000)
-	require.ErrorIs(t, err, ErrQueueFull)
+	require.ErrorIs(t, err, work.ErrQueueFull)
 	require.ErrorContains(t, err, "1000 bytes wait, and with 3 more there would be more than 1000")
 	_, err = submit("4", 1001, 1000)
-	require.ErrorIs(t, err, ErrQueueFull)
+	require.ErrorIs(t, err, work.ErrQueueFull)
 	_, _, _, err = l.Submit(t.Context(), Submission{
-		Message: Message{ID: "ticket", Ticket: true}, Busy: BusyEnqueue, MaxQueue: 9, MaxQueueBytes: 1000, Lease: l.NewLease(),
+		Message: Message{ID: "ticket", Ticket: true}, Busy: work.BusyEnqueue, MaxQueue: 9, MaxQueueBytes: 1000, Lease: l.NewLease(),
 	})
 	require.NoError(t, err, "a ticket has no bytes")
 	_, err = l.Discard(t.Context(), "2")
@@ -68,7 +69,7 @@ func TestHeadKnowsTheBytesThatWait(t *testing.T) {
 	require.NoError(t, err)
 	h = check("a dead letter tried again", 5300)
 	_, err = submit("4", 3, 1000)
-	require.ErrorIs(t, err, ErrQueueFull, "the operator's message counts too")
+	require.ErrorIs(t, err, work.ErrQueueFull, "the operator's message counts too")
 	h, _, err = l.Finish(t.Context(), holder(h), Change{}, "", l.NewLease(), nil)
 	require.NoError(t, err)
 	require.Equal(t, "3", h.Run.Message.ID)
@@ -99,7 +100,7 @@ func TestFullQueueIsNotRead(t *testing.T) {
 	last.Message.ID, last.MaxQueueBytes = "another", h.QueueBytes
 	before := db.gets
 	_, _, _, err = l.Submit(t.Context(), last)
-	require.ErrorIs(t, err, ErrQueueFull)
+	require.ErrorIs(t, err, work.ErrQueueFull)
 	require.LessOrEqual(t, db.gets-before, 1, "the head")
 }
 

@@ -10,54 +10,24 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The kinds of records. Package workspace documents them as its Kind.
 const (
-	KindStep      = "step"
-	KindFinish    = "finish"
-	KindInterrupt = "interrupt"
-	KindRollback  = "rollback"
-	KindUpdate    = "update"
-	KindFail      = "fail"
-	KindCancel    = "cancel"
-	KindImport    = "import"
-	KindRevert    = "revert"
+	KindStep      work.Kind = "step"
+	KindFinish    work.Kind = "finish"
+	KindInterrupt work.Kind = "interrupt"
+	KindRollback  work.Kind = "rollback"
+	KindUpdate    work.Kind = "update"
+	KindFail      work.Kind = "fail"
+	KindCancel    work.Kind = "cancel"
+	KindImport    work.Kind = "import"
+	KindRevert    work.Kind = "revert"
 )
 
-// Ending says how the handling of a message has ended.
-type Ending string
-
-// The endings that are stored. Package workspace documents them.
-const (
-	EndingFinished    Ending = "finished"
-	EndingFailed      Ending = "failed" // only in records: the message is a dead letter
-	EndingInterrupted Ending = "interrupted"
-	EndingRolledBack  Ending = "rolled_back"
-	EndingCancelled   Ending = "cancelled"
-	EndingReset       Ending = "reset"
-	EndingDiscarded   Ending = "discarded"
-	EndingDropped     Ending = "dropped"
-)
-
-// Record is one change of the content of a workspace.
-type Record struct {
-	Version uint64    `json:"version"`
-	Kind    string    `json:"kind"`
-	Time    time.Time `json:"time"`
-	RunID   string    `json:"run_id,omitempty"`
-	Lease   string    `json:"lease_id,omitempty"`   // of the holder of the run
-	Message string    `json:"message_id,omitempty"` // of the message that the run handles
-	// Ending, Reason and Reply are set in the last record of a run.
-	Ending  Ending         `json:"ending,omitempty"`
-	Reason  string         `json:"reason,omitempty"`
-	Reply   string         `json:"reply,omitempty"`
-	Effects []state.Effect `json:"effects,omitempty"` // see storedEffect
-	Chain   string         `json:"-"`                 // the hash of all records up to this one
-}
-
-// origin returns what a document notes of the messages that the record stores.
-func (r *Record) origin() document.Origin { return document.Origin{Time: r.Time, Run: r.Message} }
+// originOf returns what a document notes of the messages that a record stores.
+func originOf(r *work.Record) document.Origin { return document.Origin{Time: r.Time, Run: r.Message} }
 
 // Position is a version and the hash of the chain of records up to it.
 type Position struct {
@@ -73,13 +43,13 @@ type storedRecord struct {
 	chain   string
 }
 
-// chainAfter returns the stored form of a record that follows a chain.
-func (r *Record) chainAfter(chain string) (storedRecord, error) {
+// storedAfter returns the stored form of a record that follows a chain.
+func storedAfter(chain string, r *work.Record) (storedRecord, error) {
 	size := 512 + len(r.Reply) + len(r.Reason)
 	for i := range r.Effects {
 		size += 64 + len(r.Effects[i].Value)
 	}
-	body, err := r.appendJSON(make([]byte, 0, size))
+	body, err := appendRecord(make([]byte, 0, size), r)
 	if err != nil {
 		return storedRecord{}, err
 	}
@@ -88,10 +58,10 @@ func (r *Record) chainAfter(chain string) (storedRecord, error) {
 	return s, nil
 }
 
-func (r *Record) appendJSON(b []byte) ([]byte, error) {
+func appendRecord(b []byte, r *work.Record) ([]byte, error) {
 	b = append(b, '{')
 	b = appendUint(b, "version", r.Version)
-	b = appendText(b, "kind", r.Kind)
+	b = appendText(b, "kind", string(r.Kind))
 	b = appendTime(b, "time", r.Time)
 	b = appendOptional(b, "run_id", r.RunID)
 	b = appendOptional(b, "lease_id", r.Lease)
@@ -126,7 +96,7 @@ func newStoredRecord(version uint64, text []byte) (*storedRecord, error) {
 }
 
 // decode returns the record, if it is the one that follows a position.
-func (s *storedRecord) decode(key string, after Position) (*Record, error) {
+func (s *storedRecord) decode(key string, after Position) (*work.Record, error) {
 	where := fmt.Sprintf("record %d", s.version)
 	body, _, _ := cutHash(s.text, "chain")
 	switch {
@@ -136,7 +106,7 @@ func (s *storedRecord) decode(key string, after Position) (*Record, error) {
 		return nil, corrupt(key, where+" does not match the chain")
 	}
 	var r struct {
-		Record
+		work.Record
 		Effects []storedEffect `json:"effects"` // in place of those of the Record
 	}
 	err := jsontext.Check(body, jsontext.Limits{})
@@ -144,7 +114,7 @@ func (s *storedRecord) decode(key string, after Position) (*Record, error) {
 		err = json.Unmarshal(body, &r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %s: %w", ErrCorrupt, key, where, err)
+		return nil, fmt.Errorf("%w: %s: %s: %w", work.ErrCorrupt, key, where, err)
 	}
 	r.Record.Chain = s.chain
 	for _, e := range r.Effects {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The entry of a record is the name of its blob and the length of the record. A
@@ -45,8 +46,8 @@ func (c *contentReader) recordBlobs(ctx context.Context, entry string) ([]string
 
 // RecordsBetween yields the records of a head after a version and up to another.
 // If that is the version of the head, it checks that the head authenticates them.
-func (c *contentReader) RecordsBetween(ctx context.Context, h *Head, after, to uint64) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
+func (c *contentReader) RecordsBetween(ctx context.Context, h *Head, after, to uint64) iter.Seq2[*work.Record, error] {
+	return func(yield func(*work.Record, error) bool) {
 		at, err := c.knownPosition(ctx, h, after)
 		if err != nil {
 			yield(nil, err)
@@ -62,8 +63,8 @@ func (c *contentReader) RecordsBetween(ctx context.Context, h *Head, after, to u
 
 // records is RecordsBetween for those after a position. If that has no chain, the
 // record of its version is read with them.
-func (c *contentReader) records(ctx context.Context, h *Head, at Position, to uint64) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
+func (c *contentReader) records(ctx context.Context, h *Head, at Position, to uint64) iter.Seq2[*work.Record, error] {
+	return func(yield func(*work.Record, error) bool) {
 		from := at.Version
 		if at.Chain == "" && from > 0 {
 			from--
@@ -73,7 +74,7 @@ func (c *contentReader) records(ctx context.Context, h *Head, at Position, to ui
 				at = s.position()
 				continue
 			}
-			var r *Record
+			var r *work.Record
 			if err == nil {
 				r, err = s.decode(c.key, at)
 			}
@@ -107,7 +108,7 @@ func (c *contentReader) PositionAt(ctx context.Context, h *Head, version uint64)
 func (c *contentReader) knownPosition(ctx context.Context, h *Head, version uint64) (Position, error) {
 	switch {
 	case version > h.Version:
-		return Position{}, fmt.Errorf("%w: there is no version %d yet", ErrInvalid, version)
+		return Position{}, fmt.Errorf("%w: there is no version %d yet", work.ErrInvalid, version)
 	case version < h.Oldest():
 		return Position{}, fmt.Errorf("version %d: %w", version, state.ErrCompacted)
 	case version == h.Version:

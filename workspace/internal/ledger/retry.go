@@ -20,7 +20,7 @@ type Retry struct {
 }
 
 // NewRetry returns a Retry of an operation. again reports whether an error may
-// pass, and failed is told of each that may.
+// pass, and failed is told of each that may, as long as the operation goes on.
 func NewRetry(again func(error) bool, failed func(context.Context, error), patience time.Duration) *Retry {
 	return &Retry{again: again, failed: failed, patience: patience, pause: backoff.Sleep, delay: newBackoff()}
 }
@@ -33,7 +33,9 @@ func (r *Retry) Do(ctx context.Context, fn func(context.Context) error) error {
 		if err == nil || r.again == nil || !r.again(err) {
 			return err
 		}
-		r.failed(ctx, err)
+		if ctx.Err() == nil { // else that is the reason
+			r.failed(ctx, err)
+		}
 		if cause := r.wait(ctx); cause != nil {
 			if !errors.Is(err, cause) {
 				err = fmt.Errorf("%w: %w", cause, err)

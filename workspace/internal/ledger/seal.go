@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Key is a master key, as package workspace documents it. A Key must not be
@@ -52,10 +53,10 @@ func NewSealer(keys []Key) (*Sealer, error) {
 	s := &Sealer{first: keys[0].ID, keys: make(map[string]func(string) cipher.AEAD, len(keys))}
 	for i, k := range keys {
 		if err := k.check(); err != nil {
-			return nil, fmt.Errorf("%w: key %d: %w", ErrInvalid, i, err)
+			return nil, fmt.Errorf("%w: key %d: %w", work.ErrInvalid, i, err)
 		}
 		if s.keys[k.ID] != nil {
-			return nil, fmt.Errorf("%w: key %d: another key has the same ID", ErrInvalid, i)
+			return nil, fmt.Errorf("%w: key %d: another key has the same ID", work.ErrInvalid, i)
 		}
 		master, err := hkdf.Extract(sha256.New, k.Secret, nil)
 		if err != nil {
@@ -128,11 +129,11 @@ func (s *Sealer) open(workspace, key string, data []byte) ([]byte, error) {
 	case !h.Sealed && s == nil:
 		return data, nil
 	case !h.Sealed:
-		return nil, fmt.Errorf("%w: %s: not sealed, although keys are given", ErrInvalidKey, key)
+		return nil, fmt.Errorf("%w: %s: not sealed, although keys are given", work.ErrInvalidKey, key)
 	case h.Format > sealFormat:
-		return nil, fmt.Errorf("%w: %s: seal of format %d", ErrNewerFormat, key, h.Format)
+		return nil, fmt.Errorf("%w: %s: seal of format %d", work.ErrNewerFormat, key, h.Format)
 	case s == nil || s.keys[h.Key] == nil:
-		return nil, fmt.Errorf("%w: %s: sealed with key %s, which is not given", ErrInvalidKey, key, fault.Quote(h.Key))
+		return nil, fmt.Errorf("%w: %s: sealed with key %s, which is not given", work.ErrInvalidKey, key, fault.Quote(h.Key))
 	}
 	plain, err := s.keys[h.Key](workspace).Open(nil, nil, box, additionalData(key, line))
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/workspace/work"
 )
 
 const (
@@ -77,24 +79,24 @@ func TestSealRefuses(t *testing.T) {
 		data      []byte
 		want      error
 	}{
-		"other key":                {[]Key{two}, sealHome, sealPlace, sealed, ErrInvalidKey},
-		"no key":                   {nil, sealHome, sealPlace, sealed, ErrInvalidKey},
-		"other secret":             {[]Key{{ID: "one", Secret: two.Secret}}, sealHome, sealPlace, sealed, ErrCorrupt},
-		"longer secret":            {[]Key{{ID: "one", Secret: append(one.Secret[:32:32], 0)}}, sealHome, sealPlace, sealed, ErrCorrupt},
-		"other place":              {[]Key{one}, sealHome, sealPlace + "0", sealed, ErrCorrupt},
-		"head":                     {[]Key{one}, sealHome, sealHome, sealed, ErrCorrupt},
-		"other workspace":          {[]Key{one}, sealHome + "1", sealPlace, sealed, ErrCorrupt},
-		"part of the key in front": {[]Key{one}, "agent:workspace:u", "1" + sealPlace, sealed, ErrCorrupt},
-		"not sealed":               {[]Key{one}, sealHome, sealPlace, []byte(`{"format":1}`), ErrInvalidKey},
-		"nothing":                  {[]Key{one}, sealHome, sealPlace, nil, ErrInvalidKey},
-		"header of another key":    {[]Key{one, two}, sealHome, sealPlace, other(`{"format":1,"key":"two","sealed":true}`), ErrCorrupt},
-		"its key under two IDs":    {[]Key{one, {ID: "two", Secret: one.Secret}}, sealHome, sealPlace, other(`{"format":1,"key":"two","sealed":true}`), ErrCorrupt},
-		"header with space":        {[]Key{one}, sealHome, sealPlace, other(`{"format":1,"key":"one","sealed":true} `), ErrCorrupt},
-		"header in other order":    {[]Key{one}, sealHome, sealPlace, other(`{"key":"one","format":1,"sealed":true}`), ErrCorrupt},
-		"no format":                {[]Key{one}, sealHome, sealPlace, other(`{"format":0,"key":"one","sealed":true}`), ErrCorrupt},
-		"newer":                    {[]Key{one}, sealHome, sealPlace, other(`{"format":2,"key":"one","sealed":true,"more":[1]}`), ErrNewerFormat},
-		"newer without a key":      {nil, sealHome, sealPlace, other(`{"format":2,"sealed":true}`), ErrNewerFormat},
-		"only a header":            {[]Key{one}, sealHome, sealPlace, []byte(`{"format":1,"key":"one","sealed":true}` + "\n"), ErrCorrupt},
+		"other key":                {[]Key{two}, sealHome, sealPlace, sealed, work.ErrInvalidKey},
+		"no key":                   {nil, sealHome, sealPlace, sealed, work.ErrInvalidKey},
+		"other secret":             {[]Key{{ID: "one", Secret: two.Secret}}, sealHome, sealPlace, sealed, work.ErrCorrupt},
+		"longer secret":            {[]Key{{ID: "one", Secret: append(one.Secret[:32:32], 0)}}, sealHome, sealPlace, sealed, work.ErrCorrupt},
+		"other place":              {[]Key{one}, sealHome, sealPlace + "0", sealed, work.ErrCorrupt},
+		"head":                     {[]Key{one}, sealHome, sealHome, sealed, work.ErrCorrupt},
+		"other workspace":          {[]Key{one}, sealHome + "1", sealPlace, sealed, work.ErrCorrupt},
+		"part of the key in front": {[]Key{one}, "agent:workspace:u", "1" + sealPlace, sealed, work.ErrCorrupt},
+		"not sealed":               {[]Key{one}, sealHome, sealPlace, []byte(`{"format":1}`), work.ErrInvalidKey},
+		"nothing":                  {[]Key{one}, sealHome, sealPlace, nil, work.ErrInvalidKey},
+		"header of another key":    {[]Key{one, two}, sealHome, sealPlace, other(`{"format":1,"key":"two","sealed":true}`), work.ErrCorrupt},
+		"its key under two IDs":    {[]Key{one, {ID: "two", Secret: one.Secret}}, sealHome, sealPlace, other(`{"format":1,"key":"two","sealed":true}`), work.ErrCorrupt},
+		"header with space":        {[]Key{one}, sealHome, sealPlace, other(`{"format":1,"key":"one","sealed":true} `), work.ErrCorrupt},
+		"header in other order":    {[]Key{one}, sealHome, sealPlace, other(`{"key":"one","format":1,"sealed":true}`), work.ErrCorrupt},
+		"no format":                {[]Key{one}, sealHome, sealPlace, other(`{"format":0,"key":"one","sealed":true}`), work.ErrCorrupt},
+		"newer":                    {[]Key{one}, sealHome, sealPlace, other(`{"format":2,"key":"one","sealed":true,"more":[1]}`), work.ErrNewerFormat},
+		"newer without a key":      {nil, sealHome, sealPlace, other(`{"format":2,"sealed":true}`), work.ErrNewerFormat},
+		"only a header":            {[]Key{one}, sealHome, sealPlace, []byte(`{"format":1,"key":"one","sealed":true}` + "\n"), work.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plain, err := mustSealer(t, c.keys...).open(c.workspace, c.place, c.data)
@@ -114,9 +116,9 @@ func TestSealNoticesDamage(t *testing.T) {
 		plain, err := s.open(sealHome, sealPlace, data)
 		require.Nil(t, plain)
 		if header {
-			requireOneOf(t, err, ErrCorrupt, ErrInvalidKey, ErrNewerFormat)
+			requireOneOf(t, err, work.ErrCorrupt, work.ErrInvalidKey, work.ErrNewerFormat)
 		} else {
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, work.ErrCorrupt)
 		}
 	}
 	end := bytes.IndexByte(sealed, '\n')
@@ -182,7 +184,7 @@ func TestKeysThatAreRefused(t *testing.T) {
 		"taken for an ID": {{ID: secret + " " + secret, Secret: good.Secret}},
 	} {
 		_, err := NewSealer(keys)
-		require.ErrorIs(t, err, ErrInvalid, name)
+		require.ErrorIs(t, err, work.ErrInvalid, name)
 		require.NotContains(t, err.Error(), "canary")
 	}
 	for _, id := range []string{"k", strings.Repeat("~", 64), `"\<&>{}`} {
@@ -235,7 +237,7 @@ func FuzzOpen(f *testing.F) {
 				require.NoError(t, err)
 				require.Equal(t, once[1], string(plain))
 			} else {
-				requireOneOf(t, err, ErrCorrupt, ErrInvalidKey, ErrNewerFormat)
+				requireOneOf(t, err, work.ErrCorrupt, work.ErrInvalidKey, work.ErrNewerFormat)
 				require.Less(t, len(err.Error()), 1000)
 			}
 		}
@@ -244,7 +246,7 @@ func FuzzOpen(f *testing.F) {
 		require.True(t, bytes.Equal(data, plain))
 
 		if plain, err = none.open(sealHome, sealPlace, data); err != nil {
-			requireOneOf(t, err, ErrInvalidKey, ErrNewerFormat)
+			requireOneOf(t, err, work.ErrInvalidKey, work.ErrNewerFormat)
 		} else {
 			require.True(t, bytes.Equal(data, plain))
 		}

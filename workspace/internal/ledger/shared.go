@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // SharedChange is what an operation on a thread does to the user part, which is
@@ -31,7 +32,7 @@ func (s *SharedChange) apply(t *transition) error {
 	case len(c.Effects) == 0:
 		return errNoChange
 	}
-	if err := t.addRecord(Record{Kind: KindUpdate, Time: c.Time, Effects: c.Effects, RunID: s.RunID, Message: s.Message}); err != nil {
+	if err := t.addRecord(work.Record{Kind: KindUpdate, Time: c.Time, Effects: c.Effects, RunID: s.RunID, Message: s.Message}); err != nil {
 		return err
 	}
 	t.markPurge(c.Purge)

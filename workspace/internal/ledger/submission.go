@@ -9,13 +9,14 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Submission is a message for a workspace, with what its sender and the Manager
 // want.
 type Submission struct {
 	Message  Message // with its body
-	Busy     WhenBusy
+	Busy     work.WhenBusy
 	MaxQueue int
 	// MaxQueueBytes is the maximum length of the bodies of the messages that
 	// wait; 0 is no limit.
@@ -37,9 +38,9 @@ func (l *Ledger) NewLease() Lease {
 // became of the first message with the id. A dead letter with the id is taken
 // out: its message is handled again. The head is the one written, or the one read
 // if there is nothing to write.
-func (l *Ledger) Submit(ctx context.Context, s Submission) (*Head, Status, Fate, error) {
+func (l *Ledger) Submit(ctx context.Context, s Submission) (*Head, work.Status, Fate, error) {
 	var (
-		status Status
+		status work.Status
 		fate   Fate
 		read   *Head
 	)
@@ -60,7 +61,7 @@ func (l *Ledger) Submit(ctx context.Context, s Submission) (*Head, Status, Fate,
 	return h, status, fate, err
 }
 
-func (l *Ledger) submit(t *transition, s Submission) (Status, Fate, error) {
+func (l *Ledger) submit(t *transition, s Submission) (work.Status, Fate, error) {
 	if !s.Message.Ticket {
 		f, err := l.Fate(t.ctx, t.Head, s.Message.ID)
 		switch {
@@ -76,15 +77,15 @@ func (l *Ledger) submit(t *transition, s Submission) (Status, Fate, error) {
 				return "", f, err
 			}
 			f.Differs = !bytes.Equal(body, s.Message.Body)
-			return StatusDuplicate, f, errNoChange
+			return work.StatusDuplicate, f, errNoChange
 		case f.Place != PlaceNone:
-			return StatusDuplicate, f, errNoChange
+			return work.StatusDuplicate, f, errNoChange
 		}
 	}
-	queued := t.Run != nil && s.Busy == BusyEnqueue
+	queued := t.Run != nil && s.Busy == work.BusyEnqueue
 	switch {
-	case t.Run != nil && s.Busy == BusyReject:
-		return StatusRejected, Fate{}, errNoChange
+	case t.Run != nil && s.Busy == work.BusyReject:
+		return work.StatusRejected, Fate{}, errNoChange
 	case queued:
 		if err := t.checkRoom(s); err != nil {
 			return "", Fate{}, err
@@ -106,20 +107,20 @@ func (l *Ledger) submit(t *transition, s Submission) (Status, Fate, error) {
 	t.Updated, t.Deleted = s.Message.At, time.Time{}
 	if queued {
 		t.enqueue(t.storeMessage(s.Message))
-		return StatusQueued, Fate{}, nil
+		return work.StatusQueued, Fate{}, nil
 	}
 	t.beginRun(t.shortMessage(s.Message), s.Lease)
-	return StatusStarted, Fate{}, nil
+	return work.StatusStarted, Fate{}, nil
 }
 
 // checkRoom returns ErrQueueFull if the queue has no room for a message.
 func (t *transition) checkRoom(s Submission) error {
 	if n := t.Waiting(); n >= s.MaxQueue {
-		return fmt.Errorf("%w: %d messages wait; send it again later", ErrQueueFull, n)
+		return fmt.Errorf("%w: %d messages wait; send it again later", work.ErrQueueFull, n)
 	}
 	if n := len(s.Message.Body); n > 0 && s.MaxQueueBytes > 0 && n > s.MaxQueueBytes-t.QueueBytes {
 		return fmt.Errorf("%w: %d bytes wait, and with %d more there would be more than %d; send it again later",
-			ErrQueueFull, t.QueueBytes, n, s.MaxQueueBytes)
+			work.ErrQueueFull, t.QueueBytes, n, s.MaxQueueBytes)
 	}
 	return nil
 }
@@ -152,10 +153,10 @@ func (t *transition) check(s Submission, queued bool) error {
 }
 
 // stopRun ends the run for another message.
-func (t *transition) stopRun(busy WhenBusy, now time.Time) error {
-	kind, ending, effects := KindInterrupt, EndingInterrupted, t.answerPendingCalls
-	if busy == BusyRollback {
-		kind, ending, effects = KindRollback, EndingRolledBack, t.undoRun
+func (t *transition) stopRun(busy work.WhenBusy, now time.Time) error {
+	kind, ending, effects := KindInterrupt, work.EndingInterrupted, t.answerPendingCalls
+	if busy == work.BusyRollback {
+		kind, ending, effects = KindRollback, work.EndingRolledBack, t.undoRun
 	}
 	return t.endRun(kind, ending, effects, "", now)
 }
@@ -193,33 +194,3 @@ func (t *transition) forgetDeadLetter(id string) error {
 	}
 	return err
 }
-
-// WhenBusy determines what happens to a message that arrives during a run. Its
-// numbers are those of package workspace.
-type WhenBusy int
-
-const (
-	BusyEnqueue WhenBusy = iota + 1 // 0 is workspace.BusyDefault
-	BusyReject
-	BusyInterrupt
-	BusyRollback
-)
-
-// Takeover determines how a run continues whose holder has died. Its numbers
-// are those of package workspace.
-type Takeover int
-
-const (
-	TakeoverResume Takeover = iota
-	TakeoverRestart
-)
-
-// Status says what happened to a message that was submitted.
-type Status string
-
-const (
-	StatusStarted   Status = "started"
-	StatusQueued    Status = "queued"
-	StatusDuplicate Status = "duplicate"
-	StatusRejected  Status = "rejected"
-)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/agentstate/state/workspace/work"
 )
 
 // ErrLeaseRenewed is returned for a run whose lease was renewed, or which has
@@ -16,7 +18,7 @@ type Contender struct {
 	// Own is the id of a lease of the contender itself that is over, or "". With
 	// it, nothing has to be observed.
 	Own         string
-	How         Takeover
+	How         work.Takeover
 	MaxAttempts int
 	Lease       Lease
 	// Ticket is the id of the ticket that the Manager has queued, or "". The run
@@ -66,7 +68,7 @@ func (c Contender) mayTake(h *Head) bool {
 
 func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 	kind, stop := KindInterrupt, t.answerPendingCalls
-	if c.How == TakeoverRestart {
+	if c.How == work.TakeoverRestart {
 		kind, stop = KindRollback, t.undoRun
 	}
 	now := c.Lease.began
@@ -85,7 +87,7 @@ func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 		attempt++
 	}
 	if attempt >= c.MaxAttempts {
-		if c.How != TakeoverRestart && !t.Run.Message.Ticket {
+		if c.How != work.TakeoverRestart && !t.Run.Message.Ticket {
 			stop = t.leavePendingCalls
 		}
 		effects, err := stop()
@@ -106,7 +108,7 @@ func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 		taken.Dropped = t.droppedLetters
 		return taken, t.beginNextRun(c.Lease)
 	}
-	if c.How == TakeoverRestart {
+	if c.How == work.TakeoverRestart {
 		if err := t.restartRun(now); err != nil {
 			return taken, err
 		}

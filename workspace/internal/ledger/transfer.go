@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Copy is a workspace as it is carried from one store to another.
@@ -33,7 +34,7 @@ func (c *Copy) All() (all []*Message) {
 func (l *Ledger) Copy(ctx context.Context) (c Copy, err error) {
 	_, err = l.ReadStable(ctx, func(h *Head) error {
 		if !h.Exists() {
-			return fmt.Errorf("%w: the workspace does not exist", ErrNotFound)
+			return fmt.Errorf("%w: the workspace does not exist", work.ErrNotFound)
 		}
 		if c, err = l.copyMessages(ctx, h); err != nil {
 			return err
@@ -86,9 +87,9 @@ func (t *transition) restoreMessages(c Copy) error {
 func (l *Ledger) Import(ctx context.Context, c Copy, lease Lease) (*Head, error) {
 	return l.commitHead(ctx, func(t *transition) error {
 		if t.Exists() {
-			return ErrExists
+			return work.ErrExists
 		}
-		err := t.addRecord(Record{Kind: KindImport, Time: lease.began, Effects: c.Content.Effects()})
+		err := t.addRecord(work.Record{Kind: KindImport, Time: lease.began, Effects: c.Content.Effects()})
 		if err == nil {
 			err = t.restoreMessages(c)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // transition is a change of the head that is being made: the head read, which
@@ -147,7 +148,7 @@ func (r contentReader) checkLease(ctx context.Context, h *Head, by Holder) error
 		return nil
 	}
 	if !h.Exists() {
-		return FencedBy(EndingReset)
+		return FencedBy(work.EndingReset)
 	}
 	o, _ := r.findOutcome(ctx, h, by.MessageID)
 	return FencedBy(o.Ending)
@@ -169,13 +170,13 @@ func (t *transition) checkHolder(by Holder) error {
 		return err
 	}
 	if t.Position() != by.At {
-		return fmt.Errorf("%w: %s: records of the run are lost", ErrRolledBack, t.reader.key)
+		return fmt.Errorf("%w: %s: records of the run are lost", work.ErrRolledBack, t.reader.key)
 	}
 	return nil
 }
 
 // addRecord adds a record, whose effects must fit the content at the head.
-func (t *transition) addRecord(r Record) error {
+func (t *transition) addRecord(r work.Record) error {
 	if document.ChangesSuspended(r.Effects) {
 		doc, err := t.reader.Content(t.ctx, t.Head, t.Position())
 		if err == nil {
@@ -190,7 +191,7 @@ func (t *transition) addRecord(r Record) error {
 		}
 	}
 	r.Version = t.Version + 1
-	s, err := r.chainAfter(t.Chain)
+	s, err := storedAfter(t.Chain, &r)
 	if err != nil {
 		return err
 	}
@@ -213,8 +214,8 @@ func (t *transition) addRecord(r Record) error {
 }
 
 // runRecord returns a record of the run.
-func (t *transition) runRecord(kind string, now time.Time, effects []state.Effect) Record {
-	r := Record{Kind: kind, Time: now, Effects: effects, RunID: t.Run.RunID, Lease: t.Run.LeaseID}
+func (t *transition) runRecord(kind work.Kind, now time.Time, effects []state.Effect) work.Record {
+	r := work.Record{Kind: kind, Time: now, Effects: effects, RunID: t.Run.RunID, Lease: t.Run.LeaseID}
 	if !t.Run.Message.Ticket {
 		r.Message = t.Run.Message.ID
 	}
@@ -223,7 +224,7 @@ func (t *transition) runRecord(kind string, now time.Time, effects []state.Effec
 
 // endMessage adds the last record of the run, which has the outcome of its
 // message, and drops the message. The run of a ticket leaves no outcome.
-func (t *transition) endMessage(r Record) error {
+func (t *transition) endMessage(r work.Record) error {
 	r.Reason = fault.ClipTo(r.Reason, MaxReason)
 	m := t.Run.Message
 	if m.Ticket {
@@ -240,13 +241,13 @@ func (t *transition) endMessage(r Record) error {
 	if m.Ticket {
 		return nil
 	}
-	t.outcomes = append(t.outcomes, r.outcome())
+	t.outcomes = append(t.outcomes, outcomeOf(&r))
 	return t.noteEnded(m.ID)
 }
 
 // endOther notes the outcome of a message that has no run, and drops the
 // message.
-func (t *transition) endOther(m Message, ending Ending, reason string) error {
+func (t *transition) endOther(m Message, ending work.Ending, reason string) error {
 	if m.Blob != "" {
 		t.dropBlob(m.Blob)
 	}
@@ -395,7 +396,7 @@ var snapshotPartBytes = 256 << 10 // the maximum length of a part of a snapshot
 
 // endRun ends the run with a record that has effects.
 func (t *transition) endRun(
-	kind string, ending Ending, effects func() ([]state.Effect, error), reason string, now time.Time,
+	kind work.Kind, ending work.Ending, effects func() ([]state.Effect, error), reason string, now time.Time,
 ) error {
 	list, err := effects()
 	if err != nil {

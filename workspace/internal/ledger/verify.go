@@ -7,23 +7,13 @@ import (
 	"slices"
 
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/work"
 )
-
-// Report is the result of Verify. Package workspace documents it.
-type Report struct {
-	Version uint64
-	Oldest  uint64
-	Records int
-	Blobs   int
-	Bytes   int
-	Data    int
-	Keys    []string
-}
 
 // Verify reads all data of the workspace, and that of its DataStore, and checks
 // that it is authentic. It calls check with each head that it reads and with the
 // content at that head.
-func (l *Ledger) Verify(ctx context.Context, check func(*Head, *document.Document) error) (Report, error) {
+func (l *Ledger) Verify(ctx context.Context, check func(*Head, *document.Document) error) (work.Report, error) {
 	var v verification
 	_, err := l.ReadStable(ctx, func(h *Head) error {
 		v = verification{Ledger: l, head: h, live: map[string]bool{}, keys: map[string]bool{}}
@@ -50,7 +40,7 @@ type verification struct {
 	head   *Head
 	live   map[string]bool // the names of the blobs to which the head refers
 	keys   map[string]bool // the ids of those with which values are sealed
-	report Report
+	report work.Report
 }
 
 // checkBlobs checks the hashes of all blobs.
@@ -106,7 +96,7 @@ func (v *verification) checkContent(ctx context.Context, check func(*Head, *docu
 	}
 	for r, err := range v.records(ctx, v.head, at, v.head.Version) {
 		if err == nil {
-			err = doc.ApplyRecord(r.Effects, r.origin())
+			err = doc.ApplyRecord(r.Effects, originOf(r))
 		}
 		if err != nil {
 			return err
