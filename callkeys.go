@@ -117,32 +117,35 @@ func (r *InferenceResult) mapKeys(keyOf func(c ToolCall) string) {
 }
 
 // keyedMessages are the messages whose calls have got keys, by their JSON without.
-type keyedMessages map[string][]Message
+type keyedMessages map[JSON][]Message
 
-// note notes the messages of an output that have changed.
-func (k keyedMessages) note(output, keyed []Message) {
-	for i, m := range output {
-		if m != keyed[i] {
-			raw := string(m.Raw())
-			k[raw] = append(k[raw], keyed[i])
+// note notes the messages of a result that have changed.
+func (k keyedMessages) note(r, keyed *InferenceResult) {
+	for i, m := range r.Output {
+		if m != keyed.Output[i] {
+			k[m.Raw()] = append(k[m.Raw()], keyed.Output[i])
+		}
+	}
+	for i, m := range r.ToolCalls {
+		if m != keyed.ToolCalls[i] {
+			k[m.Raw()] = append(k[m.Raw()], keyed.ToolCalls[i])
 		}
 	}
 }
 
-// replace returns a conversation in which the messages of the outputs have the
-// keys that they have there.
+// replace returns a conversation in which the messages of results have the keys
+// that they have there.
 func (k keyedMessages) replace(msgs []Message) []Message {
 	if len(k) == 0 {
 		return msgs
 	}
 	msgs = slices.Clone(msgs)
 	for i, m := range msgs {
-		m, ok := m.(ToolCallMessage)
-		if !ok {
-			continue
+		if !isMessage(m) {
+			continue // it is refused
 		}
-		if list := k[string(m.Raw())]; len(list) > 0 {
-			msgs[i], k[string(m.Raw())] = list[0], list[1:]
+		if list := k[m.Raw()]; len(list) > 0 {
+			msgs[i], k[m.Raw()] = list[0], list[1:]
 		}
 	}
 	return msgs

@@ -401,7 +401,7 @@ func (hs *History) stackToReset(op string, results []InferenceResult) (*resultSt
 		r := results[i]
 		r.setTimes()
 		r.giveKeys()
-		keyed.note(results[i].Output, r.Output)
+		keyed.note(&results[i], &r)
 		if err := r.check(h.schema.limits.ValueBytes); err != nil {
 			return nil, nil, within(fmt.Sprintf("results[%d]", i), err)
 		}

@@ -770,6 +770,37 @@ func requireKeys(t require.TestingT, st *state.State) {
 	}
 }
 
+// A key whose first letter is r says that another call had the id before.
+func TestKeysDoNotTellAnAgentWhatItMayNotRead(t *testing.T) {
+	st := state.New(state.MustSchema(state.Team{"a": {"b"}}, &state.Field[[]state.Message]{Name: "messages", Owner: "a"}))
+	letter := func(agent, id string) string { // the host writes what the agent says into the conversation
+		said := []state.Message{state.ToolCalls(partCalls(id)...)}
+		require.NoError(t, st.History().Append(state.InferenceResult{Agent: agent, Output: said}))
+		r, _ := st.As(agent).History().Last()
+		return r.Output[0].(state.ToolCallMessage).Calls()[0].Key[:1]
+	}
+	require.Equal(t, "c", letter("a", "1"))
+	require.Equal(t, "c", letter("b", "1"), "b does not see the call of a")
+	require.Equal(t, "r", letter("b", "1"), "and sees its own")
+	require.Equal(t, "r", letter("a", "1"))
+	require.Equal(t, "c", letter("b", "2"))
+	require.Equal(t, "r", letter("a", "2"), "a reads the conversation")
+}
+
+// A key that is given stays, unless another call of the conversation has it.
+func TestAppendDrawsAKeyForACallWhoseKeyIsTaken(t *testing.T) {
+	st, other := state.New(nil), state.New(nil)
+	partOpen(t, st, "1", partCalls("1")...)
+	given := st.History().Pending()
+	partOpen(t, other, "1", given...)
+	require.Equal(t, given, other.History().Pending())
+	partOpen(t, st, "2", given[0])
+	pending := st.History().Pending()
+	require.Len(t, pending, 2)
+	require.NotEqual(t, pending[0].Key, pending[1].Key)
+	require.Equal(t, "r", pending[1].Key[:1], "its id repeats, too")
+}
+
 // Of an output with many calls, too, an answer with a key is for the call with
 // it, whatever its id is, and one without is for the first open call of its id
 // and name.
@@ -1044,10 +1075,14 @@ func TestLoadIsAllOrNothing(t *testing.T) {
 		msgs    []state.Message
 		want    error
 	}{
-		"no right":           {"b", nil, nil, state.ErrDenied},
-		"of another":         {"a", []state.InferenceResult{{Agent: "b"}}, nil, state.ErrDenied},
-		"not valid":          {"a", nil, []state.Message{hi, hi, hi, hi}, errRuleEven},
-		"no message":         {"a", nil, []state.Message{nil}, state.ErrWrongType},
+		"no right":          {"b", nil, nil, state.ErrDenied},
+		"of another":        {"a", []state.InferenceResult{{Agent: "b"}}, nil, state.ErrDenied},
+		"not valid":         {"a", nil, []state.Message{hi, hi, hi, hi}, errRuleEven},
+		"no message":        {"a", nil, []state.Message{nil}, state.ErrWrongType},
+		"no message of two": {"a", []state.InferenceResult{ruleResult("2", "a")}, []state.Message{nil, state.TextMessage{}}, state.ErrWrongType},
+		"no message of a result": {"a", []state.InferenceResult{{
+			Agent: "a", Output: []state.Message{state.ToolCalls(ruleCall), state.ToolCallMessage{}}, ToolCalls: []state.ToolResultMessage{{}},
+		}}, nil, state.ErrWrongType},
 		"no message of one":  {"a", []state.InferenceResult{{Agent: "a", Output: []state.Message{nil}}}, nil, state.ErrWrongType},
 		"too many results":   {"a", []state.InferenceResult{{Agent: "a"}, {Agent: "a"}, {Agent: "a"}}, nil, state.ErrLimitExceeded},
 		"messages too large": {"a", nil, []state.Message{state.UserText(strings.Repeat("x", 2_000))}, state.ErrLimitExceeded},
