@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -115,7 +114,7 @@ func (x *callIndex) lastOpen(r state.ToolCall) (int, error) {
 		return open[len(open)-1], nil
 	case open != nil: // emptied
 		refused = state.ErrAnswered
-	case r.ID != "":
+	case r.ID != "" && r.Key == "":
 		open = x.trimAnswered(x.byID[r.ID])
 		switch x.byID[r.ID] = open; {
 		case len(open) > 0:
@@ -131,13 +130,19 @@ func (x *callIndex) lastOpen(r state.ToolCall) (int, error) {
 // named returns the calls that r names: that with its key, or those with its id
 // and its name. If there is an id, the name may be missing.
 func (x *callIndex) named(r state.ToolCall) []int {
-	if x.hasKey(r) {
+	switch {
+	case x.hasKey(r):
 		return x.byKey[r.Key]
+	case r.Key == "":
+		return x.labelled(r)
 	}
-	if r.Key != "" {
-		return slices.DeleteFunc(slices.Clone(x.labelled(r)), func(number int) bool { return x.calls[number].Key != "" })
+	var unkeyed []int
+	for _, number := range x.labelled(r) {
+		if x.calls[number].Key == "" {
+			unkeyed = append(unkeyed, number)
+		}
 	}
-	return x.labelled(r)
+	return unkeyed
 }
 
 func (x *callIndex) labelled(r state.ToolCall) []int {
@@ -148,13 +153,13 @@ func (x *callIndex) labelled(r state.ToolCall) []int {
 }
 
 func (x *callIndex) setNamed(r state.ToolCall, numbers []int) {
-	if x.hasKey(r) {
+	switch {
+	case x.hasKey(r):
 		x.byKey[r.Key] = numbers
-		return
-	}
-	if r.ID != "" && r.Name == "" {
+	case r.Key != "": // only some of those with the label
+	case r.ID != "" && r.Name == "":
 		x.byID[r.ID] = numbers
-	} else {
+	default:
 		x.byName[callName{r.ID, r.Name}] = numbers
 	}
 }

@@ -16,7 +16,7 @@ type pairing struct {
 	answers   []int        // of each message, the number of the call it answers (of several, one of them), or none
 	labels    int          // the number of different labels of calls and results
 
-	byKey   map[string]int // the numbers of the first calls, by their keys; nil until it is needed
+	byKey   map[string]int // the numbers of the last calls, by their keys; nil until it is needed
 	indexed int            // how many
 }
 
@@ -98,6 +98,7 @@ func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.
 	}
 	var uses []labelUse
 	var answerNames []string
+	var strangers map[int32]bool // numbers of answers with a key that no call has
 	for i := range n {
 		p.firstCall, p.answers[i] = append(p.firstCall, len(p.calls)), none
 		calls, answers := at(i)
@@ -128,6 +129,12 @@ func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.
 			} else {
 				label = labelOf(a)
 			}
+			if a.Key != "" {
+				if strangers == nil {
+					strangers = map[int32]bool{}
+				}
+				strangers[int32(len(answerNames))] = true
+			}
 			uses = append(uses, labelUse{int32(label), ^int32(len(answerNames)), int32(i)})
 			answerNames = append(answerNames, a.Name)
 		}
@@ -142,6 +149,13 @@ func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.
 			var calls, answers []labelUse
 			calls, rest = cutWhile(rest, labelUse.isCall)
 			answers, rest = cutWhile(rest, func(u labelUse) bool { return !u.isCall() })
+			if len(strangers) > 0 { // they answer no call that has a key
+				others, own := splitUses(answers, func(u labelUse) bool { return strangers[^u.number] })
+				unkeyed, _ := splitUses(calls, func(u labelUse) bool { return p.calls[u.number].Key == "" })
+				p.matchRound(answerNames, unkeyed, others)
+				calls, _ = splitUses(calls, func(u labelUse) bool { return p.calls[u.number].result == none })
+				answers = own
+			}
 			p.matchRound(answerNames, calls, answers)
 		}
 	}
@@ -155,9 +169,10 @@ func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.
 // processor.
 func (p *pairing) callOf(a *state.ToolCall) (number int, decided bool) {
 	for k := len(p.calls) - 1; k >= max(0, len(p.calls)-recentCalls); k-- {
-		if c := p.calls[k]; a.Key != "" && a.Key == c.Key {
+		switch c := p.calls[k]; {
+		case a.Key != "" && a.Key == c.Key:
 			return k, true
-		} else if (a.Key == "" || c.Key == "") && a.ID != "" && a.ID == c.ID {
+		case a.Key == "" && a.ID != "" && a.ID == c.ID:
 			return k, false
 		}
 	}
@@ -194,6 +209,18 @@ func groupByLabel(uses []labelUse, labels int) [][]labelUse {
 		groups[u.label] = append(groups[u.label], u)
 	}
 	return groups
+}
+
+// splitUses returns the uses for which is returns true, and the others.
+func splitUses(uses []labelUse, is func(labelUse) bool) (yes, no []labelUse) {
+	for _, u := range uses {
+		if is(u) {
+			yes = append(yes, u)
+		} else {
+			no = append(no, u)
+		}
+	}
+	return yes, no
 }
 
 // cutWhile cuts the uses before the first for which is returns false.
