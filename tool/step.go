@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 
@@ -47,8 +48,9 @@ type Step struct {
 
 // stepCall is a call of a step.
 type stepCall struct {
-	state.ToolCall
-	index   int
+	state.ToolCall        // with the key that it has in a history, which its result has too
+	key            string // that, or else one that ends with the process
+	index          int
 	tool    *Tool        // nil if there is none
 	st      *state.State // of the step, with the call as the cause; since it is made
 	batch   int          // of Run, from 1
@@ -135,15 +137,65 @@ func BeginStep(ctx context.Context, st *state.State, tools []*Tool, calls []stat
 	s := &Step{ctx: ctx, st: st, box: newToolbox(tools), calls: make([]stepCall, len(calls))}
 	s.idle.L = &s.mu
 	s.order = make([]*stepCall, len(calls))
-	for i, call := range calls {
-		if call.Key == "" {
-			call.Key = newKey(ctx)
-		}
+	for i, call := range recordedCalls(ctx, st, calls) {
 		s.calls[i].ToolCall, s.calls[i].index = call, i
+		if s.calls[i].key = call.Key; call.Key == "" {
+			s.calls[i].key = newKey(ctx)
+		}
 		s.calls[i].tool, _ = s.box.named(call.Name)
 		s.order[i] = &s.calls[i]
 	}
 	return s, nil
+}
+
+// recordedCalls returns calls with the keys that they have in the history of st.
+// One without a key is the first open call of the latest answer that has its id,
+// name and input, or else its id and name. What the function of a call makes is in
+// no history.
+func recordedCalls(ctx context.Context, st *state.State, calls []state.ToolCall) []state.ToolCall {
+	if callIn(ctx) != nil || !slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.Key == "" }) {
+		return calls
+	}
+	open, taken := openCalls(st), map[string]bool{}
+	for _, c := range calls {
+		taken[c.Key] = true
+	}
+	calls = slices.Clone(calls)
+	for _, exact := range []bool{true, false} {
+		for i := range calls {
+			c := &calls[i]
+			at := slices.IndexFunc(open, func(o state.ToolCall) bool {
+				return !taken[o.Key] && o.ID == c.ID && o.Name == c.Name && (o.Input.Equal(c.Input) || !exact && c.ID != "")
+			})
+			if c.Key == "" && at >= 0 {
+				c.Key = open[at].Key
+				taken[c.Key] = true
+			}
+		}
+	}
+	return calls
+}
+
+// openCalls returns the open calls of a history, those of the latest answer first.
+func openCalls(st *state.State) (open []state.ToolCall) {
+	pending := map[string]bool{}
+	for _, c := range st.History().Pending() {
+		pending[c.Key] = true
+	}
+	if len(pending) == 0 {
+		return nil
+	}
+	for _, r := range st.History().All() {
+		var own []state.ToolCall
+		for _, m := range r.Output {
+			if m, ok := m.(state.ToolCallMessage); ok {
+				own = append(own, m.Calls()...)
+			}
+		}
+		own = slices.DeleteFunc(own, func(c state.ToolCall) bool { return !pending[c.Key] })
+		open = append(own, open...)
+	}
+	return open
 }
 
 // Call makes the call with index i and returns its result, whose Message and Err
@@ -209,8 +261,8 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 		return answer{err: err}
 	}
 	c.st = s.st.WithCause(c.ID)
-	call := &callState{Call: Call{Key: c.Key, ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}}
-	call.approval, call.Approved = runctx.ApprovalOf(c.Key, ctx, s.ctx)
+	call := &callState{Call: Call{Key: c.key, ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}}
+	call.approval, call.Approved = runctx.ApprovalOf(c.key, ctx, s.ctx)
 	call.ApprovedBy = call.approval.By
 	a = c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, call, c.Input)
 	if call.Approved {

@@ -138,7 +138,9 @@ func (s *Step) startTrace(ctx context.Context, c *stepCall) (traced context.Cont
 	if tracer == nil || ctx == nil || c.tool != nil && notCalled(c, ctx, s.ctx) != nil {
 		return ctx, false
 	}
-	info := newCallInfo(c.tool, c.ToolCall, s.st)
+	call := c.ToolCall
+	call.Key = c.key
+	info := newCallInfo(c.tool, call, s.st)
 	info.Batch, info.Batches = c.batch, s.batches
 	trace := startTrace(ctx, tracer, info)
 	if trace == nil {
