@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/persist"
@@ -229,3 +230,26 @@ func (Insider) MayRead(s *State, name string) bool {
 
 // JSONWithout returns the JSON of a handle without the value of a field.
 func (Insider) JSONWithout(s *State, field string) ([]byte, error) { return s.json(field) }
+
+// WithWireIDs returns messages whose calls, and results, have the ids by which
+// requests name them, where their own are missing or repeat.
+func (Insider) WithWireIDs(msgs []Message) []Message {
+	named := make([]Message, len(msgs))
+	for i, m := range msgs {
+		named[i] = withWireIDs(m)
+	}
+	return named
+}
+
+// KeyOfID returns the key of the latest recorded call that requests name by an id, or
+// "".
+func (Insider) KeyOfID(st *State, id string) (key string) {
+	for _, r := range st.History().All() {
+		for _, c := range callsIn(r.Output) {
+			if callkey.IDOf(c.ID, c.Key) == id {
+				key = c.Key
+			}
+		}
+	}
+	return key
+}
