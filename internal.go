@@ -105,6 +105,9 @@ func (Insider) Hidden(st *State, agent string, yield func(field string, secret b
 // It is for what operators see, and not for code of agents.
 func (Insider) HostRedactor(st *State) *Redactor { return st.hostRedactor() }
 
+// Finds reports whether text may have something to mask.
+func (Insider) Finds(r *Redactor, text []byte) bool { return r.hidden().masks.Finds(text) }
+
 // NewRedactor returns a Redactor for some texts, nil if there is nothing to mask.
 func (Insider) NewRedactor(texts []string) *Redactor {
 	secrets := make([]redact.Secret, len(texts))
