@@ -195,7 +195,7 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 			if len(open.answers.given) == 0 {
 				d.completed = append(d.completed, open)
 			}
-			open.answers.given = append(open.answers.given, answer{call, keyedResult(m, open.matcher.calls[call].Key)})
+			open.answers.given = append(open.answers.given, answer{call, resultOf(m, *open.matcher.calls[call].ToolCall)})
 			open.matcher.taken[call] = true
 			return nil
 		}
@@ -310,14 +310,16 @@ func (m *callMatcher) match(call ToolCall) (number int, known bool) {
 // checkName returns an error if the call that a new answer would be matched with
 // has another name than the answer says. Recorded results may have any name.
 func (m *callMatcher) checkName(number int, answered ToolCall) error {
-	if number < 0 || answered.ID == "" || answered.Name == "" || m.calls[number].Name == answered.Name {
+	if number < 0 || answered.Name == "" || m.calls[number].Name == answered.Name {
 		return nil
 	}
-	isNamed := func(c callPlace) bool { return c.ID == answered.ID && c.Name == answered.Name }
-	if slices.ContainsFunc(m.calls, isNamed) {
+	by := "id"
+	if answered.Key != "" && answered.Key == m.calls[number].Key {
+		by = "key"
+	} else if slices.ContainsFunc(m.calls, func(c callPlace) bool { return c.ID == answered.ID && c.Name == answered.Name }) {
 		return ErrAnswered
 	}
-	return fmt.Errorf("%w: the call with this id is of %s", ErrUnknownCall, fault.Quote(m.calls[number].Name))
+	return fmt.Errorf("%w: the call with this %s is of %s", ErrUnknownCall, by, fault.Quote(m.calls[number].Name))
 }
 
 // take takes the call that a message answers and returns its number, or -1 if

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/agentstate/state/internal/callkey"
@@ -24,30 +25,29 @@ func (r *InferenceResult) giveKeys() {
 	m := newMatcher(callsIn(r.Output))
 	for i, result := range r.ToolCalls {
 		if number := m.take(result); number >= 0 {
-			r.ToolCalls[i] = keyedResult(result, m.calls[number].Key)
+			r.ToolCalls[i] = resultOf(result, *m.calls[number].ToolCall)
 		}
 	}
 }
 
 // distinguish changes the keys of calls in the output of a result that the
-// conversation has, and marks those of calls whose ids it has.
-func (r *InferenceResult) distinguish(conversation *persist.List) {
+// conversation has, and marks those of calls whose ids it has. An agent that may
+// not read the conversation must not learn from its keys what is there: its ids
+// are compared with those of its results.
+func (r *InferenceResult) distinguish(conversation *persist.List, st *resultStack) {
 	ids, keys := map[string]bool{}, map[string]bool{}
 	own := callsIn(r.Output)
-	known := func(c ToolCall) bool {
-		return slices.ContainsFunc(own, func(o callPlace) bool { return o.Key == c.Key || o.ID == c.ID })
+	_, isHidden := st.classes[r.Agent]
+	for c := range callsOf(conversation) {
+		if slices.ContainsFunc(own, func(o callPlace) bool { return o.Key == c.Key || o.ID == c.ID }) {
+			keys[c.Key] = true
+			ids[c.ID] = !isHidden
+		}
 	}
-	for i := conversation.Len() - 1; i >= 0; {
-		chunk, first := persist.Chunk[Message](conversation, i)
-		for ; i >= first; i-- {
-			m, ok := chunk[i-first].(ToolCallMessage)
-			if !ok {
-				continue
-			}
-			for _, c := range m.toolCalls() {
-				if known(c) {
-					ids[c.ID], keys[c.Key] = true, true
-				}
+	if results := st.own.Get(r.Agent); isHidden && results != nil {
+		for _, place := range results.places.All() {
+			for _, c := range callsIn(st.messages(st.at(int(place)).output)) {
+				ids[c.ID] = true
 			}
 		}
 	}
@@ -68,6 +68,26 @@ func (r *InferenceResult) distinguish(conversation *persist.List) {
 	for i, result := range r.ToolCalls {
 		if key, ok := renamed[result.Call().Key]; ok {
 			r.ToolCalls[i] = keyedResult(result, key)
+		}
+	}
+}
+
+// callsOf yields the calls of a conversation, the last message first.
+func callsOf(conversation *persist.List) iter.Seq[ToolCall] {
+	return func(yield func(ToolCall) bool) {
+		for i := conversation.Len() - 1; i >= 0; {
+			chunk, first := persist.Chunk[Message](conversation, i)
+			for ; i >= first; i-- {
+				m, ok := chunk[i-first].(ToolCallMessage)
+				if !ok {
+					continue
+				}
+				for _, c := range m.toolCalls() {
+					if !yield(c) {
+						return
+					}
+				}
+			}
 		}
 	}
 }
@@ -128,6 +148,27 @@ func (k keyedMessages) replace(msgs []Message) []Message {
 	return msgs
 }
 
+// withoutKeys returns a message without the keys of its calls.
+func withoutKeys(m Message) Message {
+	switch m := m.(type) {
+	case ToolCallMessage:
+		calls := m.Calls()
+		if !slices.ContainsFunc(calls, func(c ToolCall) bool { return c.Key != "" }) {
+			return m
+		}
+		for i := range calls {
+			calls[i].Key = ""
+		}
+		return keyedCalls(m, calls)
+	case ToolResultMessage:
+		if m.Call().Key == "" {
+			return m
+		}
+		return callOf(m, "")
+	}
+	return m
+}
+
 // keyedCalls returns a message with the keys of calls, which are its own
 // otherwise.
 func keyedCalls(m ToolCallMessage, calls []ToolCall) ToolCallMessage {
@@ -140,11 +181,29 @@ func keyedCalls(m ToolCallMessage, calls []ToolCall) ToolCallMessage {
 	return ToolCallMessage{body}
 }
 
+// resultOf returns a message as the result of a call: with its key, and with its id
+// and name if the message knows it by its key.
+func resultOf(m ToolResultMessage, c ToolCall) ToolResultMessage {
+	if named := m.Call(); named.Key == "" || named.Key != c.Key || named.ID == c.ID && named.Name == c.Name {
+		return keyedResult(m, c.Key)
+	}
+	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+	tool, _ := jsontext.Members(members.Get("tool"))
+	tool = tool.With("id", jsontext.AppendQuote(nil, c.ID)).With("name", jsontext.AppendQuote(nil, c.Name))
+	body, _ := newBody(members.With("tool", keyedText(tool.JSON(), c.Key)).JSON())
+	return ToolResultMessage{body}
+}
+
 // keyedResult returns a result whose call has a key.
 func keyedResult(m ToolResultMessage, key string) ToolResultMessage {
 	if m.Call().Key == key || key == "" {
 		return m
 	}
+	return callOf(m, key)
+}
+
+// callOf returns a result with the key of its call, or without one.
+func callOf(m ToolResultMessage, key string) ToolResultMessage {
 	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
 	body, _ := newBody(members.With("tool", keyedText(members.Get("tool"), key)).JSON())
 	return ToolResultMessage{body}

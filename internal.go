@@ -222,8 +222,15 @@ func (Insider) CheckWrite(st *State, field string) error {
 	return nil
 }
 
+// ResultOf returns a message as the result of a call: with its key, and with its id
+// and name if the message knows it by its key.
+func (Insider) ResultOf(m ToolResultMessage, c ToolCall) ToolResultMessage { return resultOf(m, c) }
+
 // WithKey returns a result whose call has a key.
 func (Insider) WithKey(m ToolResultMessage, key string) ToolResultMessage { return keyedResult(m, key) }
+
+// WithoutKeys returns a message without the keys of its calls.
+func (Insider) WithoutKeys(m Message) Message { return withoutKeys(m) }
 
 // MayRead reports whether a handle may read the field or the key with a name.
 func (Insider) MayRead(s *State, name string) bool {

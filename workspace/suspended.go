@@ -297,14 +297,16 @@ type Suspended struct {
 // [loop.Turn.Prompt], and so by package wire.
 func (w *Workspace) Suspended() []Suspended { return w.suspended.calls(w.state) }
 
-// keysOf names calls in an error.
+// keysOf names calls in an error. A call that is in no recorded answer has no key.
 func keysOf(calls []Suspended) string {
-	if len(calls) == 0 {
-		return "; no call waits"
+	var texts []string
+	for _, c := range calls {
+		if c.Key != "" {
+			texts = append(texts, c.Key+" ("+fault.Quote(c.Name)+")")
+		}
 	}
-	texts := make([]string, len(calls))
-	for i, c := range calls {
-		texts[i] = c.Key + " (" + fault.Quote(c.Name) + ")"
+	if len(texts) == 0 {
+		return "; no call waits"
 	}
 	return "; waiting are " + strings.Join(texts, ", ")
 }

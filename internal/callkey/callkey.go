@@ -12,6 +12,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -84,4 +86,41 @@ func IDOf(id, key string) string {
 // Valid reports whether a text may be a key.
 func Valid(key string) bool {
 	return key != "" && len(key) <= maxBytes && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+}
+
+// Masks replaces keys in texts by key_1, key_2 … in the order in which they
+// appear: keys are random, and texts that are compared must not be. Its zero value
+// knows none.
+type Masks struct {
+	names map[string]string
+	keys  []string
+}
+
+// inJSON finds the keys in messages.
+var inJSON = regexp.MustCompile(`"key":\s*"([` + string(own) + string(repeated) + `][A-Za-z0-9_-]{` + strconv.Itoa(chars) + `})"\s*}`)
+
+// Add adds keys that texts may have.
+func (m *Masks) Add(keys ...string) {
+	for _, key := range keys {
+		if m.names[key] != "" || key == "" {
+			continue
+		}
+		if m.names == nil {
+			m.names = map[string]string{}
+		}
+		m.keys = append(m.keys, key)
+		m.names[key] = fmt.Sprintf("key_%d", len(m.keys))
+	}
+}
+
+// Mask replaces the keys in a text: those that are known, and those of messages in
+// it.
+func (m *Masks) Mask(text string) string {
+	for _, found := range inJSON.FindAllStringSubmatch(text, -1) {
+		m.Add(found[1])
+	}
+	for _, key := range m.keys {
+		text = strings.ReplaceAll(text, key, m.names[key])
+	}
+	return text
 }

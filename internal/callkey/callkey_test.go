@@ -51,3 +51,16 @@ func TestOtherTextsAreNoKeys(t *testing.T) {
 		require.False(t, callkey.Valid(text), "%q", text)
 	}
 }
+
+func TestMasksNumberKeysInTheOrderInWhichTheyAppear(t *testing.T) {
+	a, b, c := callkey.New(), callkey.New(), callkey.Repeat(callkey.New())
+	text := func(a, b, c string) string {
+		return `{"tools":[{"id":"` + b + `","key":"` + a + `"},{"key": "` + b + `"
+			}]} {"tool":{"key":"` + c + `"}} ` + b + ` {"key":"characteristics","n":1}`
+	}
+	m := callkey.Masks{}
+	require.Equal(t, text("key_1", "key_2", "key_3"), m.Mask(text(a, b, c)))
+	require.Equal(t, "refund key_2, key_1.1", m.Mask("refund "+b+", "+a+".1"))
+	m.Add("")
+	require.Equal(t, "x", m.Mask("x"))
+}
