@@ -231,3 +231,40 @@ func appendKey(b []byte, key string) []byte {
 	b = append(b, key...)
 	return append(b, '"')
 }
+
+// withWireIDs returns a message whose calls have the ids by which requests name
+// them, where their own are missing or repeat.
+func withWireIDs(m Message) Message {
+	switch m := m.(type) {
+	case ToolCallMessage:
+		calls, changed := m.Calls(), false
+		for i, c := range calls {
+			calls[i].ID = callkey.IDOf(c.ID, c.Key)
+			changed = changed || calls[i].ID != c.ID
+		}
+		if changed {
+			members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+			texts, _ := jsontext.Elements(members.Get("tools"))
+			for i := range texts {
+				texts[i] = identifiedText(texts[i], calls[i])
+			}
+			body, _ := newBody(members.With("tools", jsontext.Array(texts)).JSON())
+			return ToolCallMessage{body}
+		}
+	case ToolResultMessage:
+		c := m.Call()
+		if id := callkey.IDOf(c.ID, c.Key); id != c.ID {
+			c.ID = id
+			members, _ := jsontext.Members([]byte(m.raw))
+			body, _ := newBody(members.With("tool", identifiedText(members.Get("tool"), c)).JSON())
+			return ToolResultMessage{body}
+		}
+	}
+	return m
+}
+
+// identifiedText returns the JSON of a call with the id of another.
+func identifiedText(text []byte, c ToolCall) []byte {
+	members, _ := jsontext.Members(text)
+	return members.WithString("id", c.ID).JSON()
+}

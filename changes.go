@@ -122,28 +122,6 @@ func (s *State) Watch(ctx context.Context, since uint64, names ...string) iter.S
 	}
 }
 
-// Changed returns the names of the fields and undeclared keys that the handle
-// may read and whose values differ from those in an earlier state, or in any
-// other of the same schema: fields in the order of the schema, then keys. It
-// compares the content, whatever the journals still have, and may call methods
-// of the types of fields. The results of the history are not compared. A state
-// of another schema is [ErrInvalid].
-func (s *State) Changed(since *State) ([]string, error) {
-	h, past := s.on(), since.on()
-	if h.schema != past.schema {
-		return nil, invalidArgument("changed", "since a state of another schema")
-	}
-	now, then := h.scan(), past.scan()
-	var names []string
-	for _, at := range h.schema.addresses(now, then) {
-		sp, ok := at.Slot.Form.(*fieldSpec)
-		if ok && sp != h.schema.windows && h.mayRead(sp) && !sp.Same(now.Get(at), then.Get(at)) {
-			names = append(names, addressName(at))
-		}
-	}
-	return names, nil
-}
-
 // At returns a frozen view of a past version, as far as the journal reaches.
 // The cost is that of the changes since. The journal does not hold secrets, so
 // Secret fields have their present values. The view has no journal. Only the

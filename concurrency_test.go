@@ -21,6 +21,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/effort"
+	"github.com/agentstate/state/redactlog"
 	"github.com/agentstate/state/route"
 	"github.com/agentstate/state/tool"
 )
@@ -1549,8 +1550,8 @@ func TestCodeOfUsersMayEndItsGoroutine(t *testing.T) {
 		{place: "Write", name: "Redactor.Writer", do: func(_ *exitFields, st, _, _ *state.State, _ []byte) {
 			_, _ = io.WriteString(st.Redactor().Writer(exitLog{}), "some text that is passed on at once, hidden-secret.")
 		}},
-		{place: "Handle", name: "RedactHandler", do: logExit},
-		{place: "LogValue", name: "RedactHandler", do: logExit},
+		{place: "Handle", name: "redactlog", do: logExit},
+		{place: "LogValue", name: "redactlog", do: logExit},
 	} {
 		t.Run(tt.place+" in "+tt.name, func(t *testing.T) {
 			t.Cleanup(func() { exitAt("") })
@@ -1606,7 +1607,7 @@ func TestCodeOfUsersMayEndItsGoroutine(t *testing.T) {
 }
 
 func logExit(_ *exitFields, st, _, _ *state.State, _ []byte) {
-	log := slog.New(state.RedactHandler(exitLog{}, st))
+	log := slog.New(redactlog.New(exitLog{}, st))
 	log.With("a", "b").Info("text", "value", exitLog{}, "secret", "hidden-secret")
 }
 

@@ -89,7 +89,7 @@
 // The value of a Secret field is masked in everything that is printed, logged,
 // encoded or listed. Only Get returns it, to a handle that may read the field.
 // [State.Redact] masks the values of secrets in a text before it leaves the
-// process, a [Redactor] in a stream, and [RedactHandler] in logs.
+// process, a [Redactor] in a stream, and package redactlog in logs.
 //
 // # Text, export
 //

@@ -845,25 +845,6 @@ func ExampleState_Watch() {
 	// 3 3 <nil>
 }
 
-// Two snapshots are compared, by the rights of the handle.
-func ExampleState_Changed() {
-	notes := &state.Field[[]string]{Name: "notes", Read: state.Public}
-	key := &state.Field[string]{Name: "key", Secret: true}
-	st := state.New(state.MustSchema(state.AllowUndeclared, state.Team{"search": nil}, notes, key))
-	before := st.Snapshot()
-	err := errors.Join(
-		key.Set(st, "sk_82Kd0xyz"),
-		notes.Set(st, []string{"found it"}),
-		st.KV().Set("theme", "dark"),
-	)
-	names, _ := st.Changed(before)
-	fmt.Println(names, err)
-	fmt.Println(st.As("search").Changed(before))
-	// Output:
-	// [notes key theme] <nil>
-	// [notes theme] <nil>
-}
-
 func ExampleState_At() {
 	city := &state.Field[string]{Name: "city"}
 	st := state.New(state.MustSchema(city))

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/persist"
@@ -103,6 +104,9 @@ func (Insider) Hidden(st *State, agent string, yield func(field string, secret b
 // HostRedactor is [State.Redactor] of the host's handle, whatever rights st has.
 // It is for what operators see, and not for code of agents.
 func (Insider) HostRedactor(st *State) *Redactor { return st.hostRedactor() }
+
+// Finds reports whether text may have something to mask.
+func (Insider) Finds(r *Redactor, text []byte) bool { return r.hidden().masks.Finds(text) }
 
 // NewRedactor returns a Redactor for some texts, nil if there is nothing to mask.
 func (Insider) NewRedactor(texts []string) *Redactor {
@@ -236,3 +240,26 @@ func (Insider) MayRead(s *State, name string) bool {
 
 // JSONWithout returns the JSON of a handle without the value of a field.
 func (Insider) JSONWithout(s *State, field string) ([]byte, error) { return s.json(field) }
+
+// WithWireIDs returns messages whose calls, and results, have the ids by which
+// requests name them, where their own are missing or repeat.
+func (Insider) WithWireIDs(msgs []Message) []Message {
+	named := make([]Message, len(msgs))
+	for i, m := range msgs {
+		named[i] = withWireIDs(m)
+	}
+	return named
+}
+
+// KeyOfID returns the key of the latest recorded call that requests name by an id, or
+// "".
+func (Insider) KeyOfID(st *State, id string) (key string) {
+	for _, r := range st.History().All() {
+		for _, c := range callsIn(r.Output) {
+			if callkey.IDOf(c.ID, c.Key) == id {
+				key = c.Key
+			}
+		}
+	}
+	return key
+}

@@ -159,9 +159,6 @@ func (r *Redactor) Redact(text string) string {
 	return r.hidden().masks.Redact(text)
 }
 
-// finds reports whether text may have something to mask.
-func (r *Redactor) finds(text []byte) bool { return r.hidden().masks.Finds(text) }
-
 // Join returns a Redactor for the secrets of r and of the others, each of which
 // may be nil.
 func (r *Redactor) Join(others ...*Redactor) *Redactor {

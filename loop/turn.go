@@ -328,7 +328,7 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result,
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	calls, err := t.openCalls(calls)
+	calls, err := t.openCalls(ctx, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -350,7 +350,7 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result,
 
 // openCalls returns calls as the history has them, with their keys. The error says
 // which of them is not to be made.
-func (t *Turn) openCalls(calls []state.ToolCall) ([]state.ToolCall, error) {
+func (t *Turn) openCalls(ctx context.Context, calls []state.ToolCall) ([]state.ToolCall, error) {
 	open, waiting := t.st.History().Pending(), t.Suspended()
 	found := make([]state.ToolCall, 0, len(calls))
 	for _, c := range calls {
@@ -362,7 +362,7 @@ func (t *Turn) openCalls(calls []state.ToolCall) ([]state.ToolCall, error) {
 			found = append(found, c)
 			continue
 		}
-		if hasCall(waiting, open[i]) {
+		if _, approved := runctx.ApprovalOf(open[i].Key, ctx); !approved && hasCall(waiting, open[i]) {
 			return nil, errWaiting(suspendedCall{ToolCall: open[i]})
 		}
 		found, open = append(found, open[i]), slices.Delete(open, i, i+1)

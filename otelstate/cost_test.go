@@ -50,22 +50,22 @@ func TestIdleSpansAreCheap(t *testing.T) {
 	for name, provider := range idleProviders() {
 		t.Run(name, func(t *testing.T) {
 			tracer, plain := newIdle(t, provider), provider.Tracer("plain")
-			run := tracer.Start(t.Context(), workspace.Operation{Kind: workspace.OpRun, UserID: "ann"})
+			run := tracer.Start(t.Context(), work.Operation{Kind: work.OpRun, UserID: "ann"})
 			own := testing.AllocsPerRun(1000, func() {
 				_, span := plain.Start(run, "plain", trace.WithAttributes())
 				span.End()
 			})
 			for what, do := range map[string]func(){
 				"commit": func() {
-					op := workspace.Operation{Kind: workspace.OpCommit, UserID: "ann", Version: 7, Effects: 3, Tries: 2, Conflicts: 1, Results: results, Redact: masks}
+					op := work.Operation{Kind: work.OpCommit, UserID: "ann", Version: 7, Effects: 3, Tries: 2, Conflicts: 1, Results: results, Redact: masks}
 					tracer.End(tracer.Start(run, op), op)
 				},
 				"run": func() {
-					op := workspace.Operation{Kind: workspace.OpRun, UserID: "ann", Ended: work.EndingFinished}
+					op := work.Operation{Kind: work.OpRun, UserID: "ann", Ended: work.EndingFinished}
 					tracer.End(tracer.Start(run, op), op)
 				},
 				"handle": func() {
-					op := workspace.Operation{Kind: workspace.OpHandle, UserID: "ann", Status: workspace.StatusDone}
+					op := work.Operation{Kind: work.OpHandle, UserID: "ann", Status: workspace.StatusDone}
 					tracer.End(tracer.Start(run, op), op)
 				},
 				"tool": func() {
@@ -78,7 +78,7 @@ func TestIdleSpansAreCheap(t *testing.T) {
 				require.LessOrEqual(t, n-own, 2.0, what)
 			}
 			require.Zero(t, testing.AllocsPerRun(1000, func() {
-				op := workspace.Operation{Kind: workspace.OpHeartbeat, Left: 1, TTL: 10}
+				op := work.Operation{Kind: work.OpHeartbeat, Left: 1, TTL: 10}
 				tracer.End(tracer.Start(run, op), op)
 			}), "a heartbeat")
 		})
@@ -103,8 +103,8 @@ func BenchmarkGoal(b *testing.B) {
 	b.Run("otel-span/subject", func(b *testing.B) {
 		provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(discard{}))
 		tracer := newIdle(b, provider)
-		run := tracer.Start(b.Context(), workspace.Operation{Kind: workspace.OpRun, UserID: "ann"})
-		op := workspace.Operation{Kind: workspace.OpCommit, UserID: "ann", Version: 7, Effects: 3, Bytes: 1000, Tries: 1}
+		run := tracer.Start(b.Context(), work.Operation{Kind: work.OpRun, UserID: "ann"})
+		op := work.Operation{Kind: work.OpCommit, UserID: "ann", Version: 7, Effects: 3, Bytes: 1000, Tries: 1}
 		b.ReportAllocs()
 		for b.Loop() {
 			tracer.End(tracer.Start(run, op), op)
@@ -124,7 +124,7 @@ func (discard) Shutdown(context.Context) error                             { ret
 // the ratio of their medians.
 func benchmarkCommit(b *testing.B) {
 	e := newTelemetry(b, otelstate.Options{})
-	commit := func(tracer workspace.Tracer, file string) func() time.Duration {
+	commit := func(tracer work.Tracer, file string) func() time.Duration {
 		db, err := sqlitestore.Open(b.Context(), filepath.Join(b.TempDir(), file), nil)
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = db.Close() })

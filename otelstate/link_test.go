@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentstate/state/otelstate"
-	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -16,7 +16,7 @@ const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 // linksOf returns the spans to which a run with a link has links.
 func linksOf(t *testing.T, opts otelstate.Options, texts ...string) []trace.SpanContext {
 	e := newTelemetry(t, opts)
-	op := workspace.Operation{Kind: workspace.OpRun, Links: texts}
+	op := work.Operation{Kind: work.OpRun, Links: texts}
 	e.End(e.Start(t.Context(), op), op)
 	var list []trace.SpanContext
 	for _, link := range e.spans()[0].Links() {

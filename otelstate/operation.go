@@ -16,39 +16,39 @@ import (
 
 // hasSpan reports whether an operation has a span. A heartbeat has none: there
 // are too many of them.
-func (t *Tracer) hasSpan(kind workspace.OpKind) bool {
+func (t *Tracer) hasSpan(kind work.OpKind) bool {
 	switch kind {
-	case workspace.OpHeartbeat:
+	case work.OpHeartbeat:
 		return false
-	case workspace.OpView, workspace.OpRecords, workspace.OpVerify:
+	case work.OpView, work.OpRecords, work.OpVerify:
 		return t.opts.Reads
 	}
 	return true
 }
 
 // spanNames are the names of the spans that most messages have.
-var spanNames = map[workspace.OpKind]string{
-	workspace.OpHandle: "agentstate.handle",
-	workspace.OpCommit: "agentstate.commit",
-	workspace.OpUpdate: "agentstate.update",
+var spanNames = map[work.OpKind]string{
+	work.OpHandle: "agentstate.handle",
+	work.OpCommit: "agentstate.commit",
+	work.OpUpdate: "agentstate.update",
 }
 
 // spanName returns the name of the span of an operation.
-func spanName(kind workspace.OpKind) string {
+func spanName(kind work.OpKind) string {
 	if name, ok := spanNames[kind]; ok {
 		return name
 	}
 	return spanPrefix + string(kind)
 }
 
-// Start implements [workspace.Tracer].
-func (t *Tracer) Start(ctx context.Context, op workspace.Operation) context.Context {
+// Start implements [work.Tracer].
+func (t *Tracer) Start(ctx context.Context, op work.Operation) context.Context {
 	if !t.hasSpan(op.Kind) {
 		return ctx
 	}
 	c := t.conversationOf(op.UserID)
 	name, opts := spanName(op.Kind), c.plain
-	if op.Kind == workspace.OpRun {
+	if op.Kind == work.OpRun {
 		name, opts = c.run.name, c.run.opts
 	}
 	if links := links(op.Links); len(links) > 0 {
@@ -59,7 +59,7 @@ func (t *Tracer) Start(ctx context.Context, op workspace.Operation) context.Cont
 	}
 	s := t.start(ctx, name, c, opts)
 	switch {
-	case op.Kind == workspace.OpRun:
+	case op.Kind == work.OpRun:
 		s.run = s
 		t.startRun(s, op)
 	case op.Root:
@@ -68,7 +68,7 @@ func (t *Tracer) Start(ctx context.Context, op workspace.Operation) context.Cont
 	return s
 }
 
-func (t *Tracer) startRun(s *span, op workspace.Operation) {
+func (t *Tracer) startRun(s *span, op work.Operation) {
 	if op.MessageID != "" && op.Attempt == 0 && t.instruments.queueWait.Enabled(s) {
 		t.instruments.queueWait.Record(s, op.Waited.Seconds())
 	}
@@ -80,9 +80,9 @@ func (t *Tracer) startRun(s *span, op workspace.Operation) {
 	}
 }
 
-// End implements [workspace.Tracer].
-func (t *Tracer) End(ctx context.Context, op workspace.Operation) {
-	if op.Kind == workspace.OpHeartbeat {
+// End implements [work.Tracer].
+func (t *Tracer) End(ctx context.Context, op work.Operation) {
+	if op.Kind == work.OpHeartbeat {
 		t.endHeartbeat(ctx, op)
 		return
 	}
@@ -101,7 +101,7 @@ func (t *Tracer) End(ctx context.Context, op workspace.Operation) {
 }
 
 // operationAttributes returns what is known at the end of an operation.
-func operationAttributes(op workspace.Operation) []attribute.KeyValue {
+func operationAttributes(op work.Operation) []attribute.KeyValue {
 	var attrs []attribute.KeyValue
 	count := func(key string, n int) {
 		if n != 0 {
@@ -109,9 +109,9 @@ func operationAttributes(op workspace.Operation) []attribute.KeyValue {
 		}
 	}
 	switch op.Kind {
-	case workspace.OpHandle:
+	case work.OpHandle:
 		attrs = text(text(attrs, keyStatus, string(op.Status)), keyRun, op.RunID)
-	case workspace.OpRun:
+	case work.OpRun:
 		attrs = append(attrs, attribute.String(keyEnding, ending(op)))
 		count(keyVersion, int(op.Version))
 	default:
@@ -124,7 +124,7 @@ func operationAttributes(op workspace.Operation) []attribute.KeyValue {
 }
 
 // ending says how a run has ended.
-func ending(op workspace.Operation) string {
+func ending(op work.Operation) string {
 	if op.Ended == "" {
 		return endingRetry
 	}
@@ -132,17 +132,17 @@ func ending(op workspace.Operation) string {
 }
 
 // isLate reports whether a heartbeat came late.
-func isLate(op workspace.Operation) bool { return op.Left < op.TTL/3 }
+func isLate(op work.Operation) bool { return op.Left < op.TTL/3 }
 
 // left returns which part of a lease was left at a heartbeat.
-func left(op workspace.Operation) float64 {
+func left(op work.Operation) float64 {
 	if op.TTL <= 0 {
 		return 0
 	}
 	return max(0, op.Left.Seconds()/op.TTL.Seconds())
 }
 
-func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
+func (t *Tracer) endHeartbeat(ctx context.Context, op work.Operation) {
 	if m := t.instruments.heartbeatLeft; m.Enabled(ctx) {
 		m.Record(ctx, left(op))
 	}
@@ -155,13 +155,13 @@ func (t *Tracer) endHeartbeat(ctx context.Context, op workspace.Operation) {
 }
 
 // measure records the metrics of an operation that has ended.
-func (t *Tracer) measure(s *span, op workspace.Operation) {
+func (t *Tracer) measure(s *span, op work.Operation) {
 	m := &t.instruments
 	name := func() metric.MeasurementOption {
 		return metric.WithAttributes(attribute.String(keyOpName, string(op.Kind)))
 	}
 	switch op.Kind {
-	case workspace.OpHandle:
+	case work.OpHandle:
 		m.messages.add(s, func() metric.MeasurementOption {
 			if op.Status == "" { // it was not accepted
 				return metric.WithAttributes(attribute.String(keyErrorType, errorType(op.Err)))
@@ -171,9 +171,9 @@ func (t *Tracer) measure(s *span, op workspace.Operation) {
 		if op.Status == workspace.StatusQueued && m.queueDepth.Enabled(s) {
 			m.queueDepth.Record(s, int64(op.Queued))
 		}
-	case workspace.OpRun:
+	case work.OpRun:
 		t.measureRun(s, op)
-	case workspace.OpTakeover:
+	case work.OpTakeover:
 		if op.Taken {
 			m.takeovers.add(s, func() metric.MeasurementOption {
 				return metric.WithAttributes(attribute.String(keyHow, how(op.Takeover)))
@@ -182,13 +182,13 @@ func (t *Tracer) measure(s *span, op workspace.Operation) {
 		if op.Ended == work.EndingFailed {
 			m.deadLetters.add(s, nil)
 		}
-	case workspace.OpCommit, workspace.OpUpdate:
+	case work.OpCommit, work.OpUpdate:
 		m.commitDuration.record(s, s.took(), name)
 		if op.Bytes > 0 {
 			m.commitSize.record(s, int64(op.Bytes), name)
 			m.commitEffects.record(s, int64(op.Effects), name)
 		}
-	case workspace.OpCompact:
+	case work.OpCompact:
 		m.compactionDuration.record(s, s.took(), nil)
 	}
 	if op.Conflicts > 0 {
@@ -201,11 +201,11 @@ func (t *Tracer) measure(s *span, op workspace.Operation) {
 
 // writes reports whether an error of an operation is one of its own: those of
 // runs are the errors of their commits.
-func writes(op workspace.Operation) bool {
-	return op.Kind != workspace.OpRun && (op.Kind != workspace.OpHandle || op.RunID == "")
+func writes(op work.Operation) bool {
+	return op.Kind != work.OpRun && (op.Kind != work.OpHandle || op.RunID == "")
 }
 
-func (t *Tracer) measureRun(s *span, op workspace.Operation) {
+func (t *Tracer) measureRun(s *span, op work.Operation) {
 	m := &t.instruments
 	m.runDuration.record(s, s.took(), func() metric.MeasurementOption {
 		return metric.WithAttributes(text(text(nil, keyWorkflow, t.opts.Workflow), keyErrorType, errorType(op.Err))...)

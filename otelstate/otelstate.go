@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // scope is the name of the instrumentation scope.
@@ -43,7 +43,7 @@ type Options struct {
 	Reads bool
 }
 
-// Tracer makes spans and metrics. It is a [workspace.Tracer] for
+// Tracer makes spans and metrics. It is a [work.Tracer] for
 // workspace.Options, and a [tool.Tracer] for [tool.WithTracer] where there is
 // no workspace. It is safe for concurrent use, and may serve several Managers.
 type Tracer struct {
@@ -55,8 +55,8 @@ type Tracer struct {
 }
 
 var (
-	_ workspace.Tracer = (*Tracer)(nil)
-	_ tool.Tracer      = (*Tracer)(nil)
+	_ work.Tracer = (*Tracer)(nil)
+	_ tool.Tracer = (*Tracer)(nil)
 )
 
 // New returns a Tracer. It returns an error if the MeterProvider cannot make an

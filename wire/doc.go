@@ -24,7 +24,7 @@
 //
 // # In turns and runs
 //
-// In the context of a turn of package tool, as a [loop.Loop] gives it to Ask,
+// In the context of a turn of package loop, as a [loop.Loop] gives it to Ask,
 // the tools of the agent are offered in the format of the request, calls whose
 // results have come late are at the end, the answer is recorded by
 // [loop.Turn.Said], and the turn is told whether a request that has failed may

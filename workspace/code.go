@@ -73,7 +73,7 @@ func (m *Manager) waitInGrace(ctx context.Context, done <-chan struct{}) bool {
 
 // leaveCode leaves code of the user behind: nobody waits for it any more.
 func (m *Manager) leaveCode(ctx context.Context, c *userCode, user, runID string) {
-	m.counters.count(func(s *Stats) { s.Abandoned++ })
+	m.counters.count(func(s *stats) { s.Abandoned++ })
 	m.isCodeLeft() // forgets what has ended
 	m.mu.Lock()
 	m.leftCode = append(m.leftCode, c.done)

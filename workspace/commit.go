@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Commit stores the changes since the last commit. Committed changes survive
@@ -22,7 +23,7 @@ import (
 func (r *Run) Commit(ctx context.Context) error { return r.commitWith(ctx, nil) }
 
 func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error) error {
-	committing, op := r.begin(ctx, OpCommit)
+	committing, op := r.begin(ctx, work.OpCommit)
 	err := r.commit(committing, &op, with)
 	r.endCommit(&op, err)
 	if err != nil {

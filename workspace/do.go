@@ -35,7 +35,7 @@ import (
 // calls wait. Its runs count as those of Options.Runs, but do not wait for
 // others to end: the caller limits how many there are.
 func (m *Manager) Do(ctx context.Context, userID string, fn func(ctx context.Context, run *Run) error) error {
-	return m.operate(ctx, Operation{Kind: opDo, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: opDo, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if fn == nil {
 			return fmt.Errorf("%w: no function", ErrInvalid)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // spans is a Tracer that prints the runs and commits of a process when they end.
@@ -17,13 +18,13 @@ type spanName struct{}
 
 var printing sync.Mutex
 
-func (s spans) Start(ctx context.Context, op workspace.Operation) context.Context {
+func (s spans) Start(ctx context.Context, op work.Operation) context.Context {
 	name := fmt.Sprintf("%s of %s in the %s process", op.Kind, op.MessageID, s.process)
 	return context.WithValue(ctx, spanName{}, name)
 }
 
-func (s spans) End(ctx context.Context, op workspace.Operation) {
-	if op.Kind == workspace.OpRun || op.Kind == workspace.OpCommit {
+func (s spans) End(ctx context.Context, op work.Operation) {
+	if op.Kind == work.OpRun || op.Kind == work.OpCommit {
 		printing.Lock()
 		defer printing.Unlock()
 		if op.Ended != "" {

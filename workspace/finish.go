@@ -176,8 +176,8 @@ func (r *Run) nextRun(s successor) *Run {
 }
 
 // operationOf returns an operation of the run.
-func (r *Run) operationOf(kind OpKind) Operation {
-	op := Operation{
+func (r *Run) operationOf(kind work.OpKind) work.Operation {
+	op := work.Operation{
 		Kind: kind, UserID: r.ledger.User(), MessageID: r.lease.messageID, RunID: r.runID, LeaseID: r.lease.id, Attempt: r.attempt,
 	}
 	if r.ticket {
@@ -190,8 +190,8 @@ func (r *Run) operationOf(kind OpKind) Operation {
 // lease is renewed meanwhile.
 func (r *Run) beginOperation(ctx context.Context, h *ledger.Head) context.Context {
 	m, o := r.m, &r.op
-	m.counters.count(func(s *Stats) { s.Started, s.Held = s.Started+1, s.Held+1 })
-	op := r.operationOf(OpRun)
+	m.counters.count(func(s *stats) { s.Started, s.Held = s.Started+1, s.Held+1 })
+	op := r.operationOf(work.OpRun)
 	op.Root = r.parent == m.ctx
 	if m.observes() {
 		op.Waited = max(0, ledger.CurrentTime().Sub(h.Run.Message.At))
@@ -283,7 +283,7 @@ func (r *Run) lostEnding() (work.Ending, error) {
 
 // begin begins an operation in the run. Its parent is the run, also if ctx is
 // not that of the run. It ends with ctx.
-func (r *Run) begin(ctx context.Context, kind OpKind) (context.Context, operation) {
+func (r *Run) begin(ctx context.Context, kind work.OpKind) (context.Context, operation) {
 	return r.m.begin(r.within(ctx), r.operationOf(kind))
 }
 
@@ -301,7 +301,7 @@ func (r *Run) within(ctx context.Context) context.Context {
 
 // beginRenewal begins the OpHeartbeat of one run.
 func (r *Run) beginRenewal(ctx context.Context) (context.Context, operation) {
-	op := r.operationOf(OpHeartbeat)
+	op := r.operationOf(work.OpHeartbeat)
 	op.Left, op.TTL = r.lease.ttl-r.lease.age(), r.lease.ttl
 	return r.m.begin(r.within(ctx), op)
 }
@@ -336,7 +336,7 @@ func (c valuesContext) Value(key any) any {
 
 // beginEnd begins the OpCommit with which the run ends.
 func (r *Run) beginEnd(ctx context.Context) (context.Context, operation) {
-	ctx, op := r.begin(ctx, OpCommit)
+	ctx, op := r.begin(ctx, work.OpCommit)
 	r.ending.Store(true)
 	return ctx, op
 }

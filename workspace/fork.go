@@ -9,6 +9,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // ForkPoint says what of a thread [Manager.Fork] takes over. The zero ForkPoint is
@@ -36,7 +37,7 @@ type ForkPoint struct {
 // the version, or that before the message, is no longer held. A message can then
 // be given with the present Version.
 func (m *Manager) Fork(ctx context.Context, fromID, toID string, at ForkPoint) error {
-	return m.operate(ctx, Operation{Kind: opFork, UserID: toID}, func(ctx context.Context, to *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: opFork, UserID: toID}, func(ctx context.Context, to *ledger.Ledger) error {
 		fromUser, _ := SplitThread(fromID)
 		if toUser, _ := SplitThread(toID); fromUser != toUser || ledger.IsShared(fromID) || ledger.IsShared(toID) {
 			return fmt.Errorf("%w: a fork is a thread of the same user", ErrInvalid)

@@ -331,7 +331,7 @@ var errOwnRun = fmt.Errorf("%w: it is that of the caller, which cannot wait for 
 // ended.
 func (m *Manager) Await(ctx context.Context, userID, messageID string) (Outcome, error) {
 	var out Outcome
-	err := m.operate(ctx, Operation{Kind: opAwait, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+	err := m.operate(ctx, work.Operation{Kind: opAwait, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}

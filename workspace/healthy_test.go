@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // distant is a store whose calls take as long as those of a server nearby.
@@ -88,7 +89,7 @@ func TestNoSignsOfTroubleInHealth(t *testing.T) {
 				got := m.Stats()
 				require.NoError(t, m.Shutdown(t.Context()))
 				require.Empty(t, logged())
-				require.Empty(t, cmp.Diff(workspace.Stats{}, got, cmpopts.IgnoreFields(workspace.Stats{},
+				require.Empty(t, cmp.Diff(work.Stats{}, got, cmpopts.IgnoreFields(work.Stats{},
 					"Workspaces", "Started", "Done", "Commits", "Heartbeats", "Compactions", "BytesWritten")))
 				require.Greater(t, got.Done, sent*9/10) // a sender may go before its message is accepted
 				require.Positive(t, got.Heartbeats)

@@ -12,6 +12,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Info describes a Manager and its store, for people.
@@ -54,7 +55,7 @@ func storeKind(db store.Store) string {
 // error is also in Summary.Err, so that a list of summaries can show it.
 func (m *Manager) Summary(ctx context.Context, userID string) (Summary, error) {
 	var s Summary
-	err := m.operate(ctx, Operation{Kind: opSummary, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	err := m.operate(ctx, work.Operation{Kind: opSummary, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		h, err := l.ReadHead(ctx)
 		if err == nil {
 			s = newSummary(userID, h)
@@ -143,13 +144,13 @@ func (m *Manager) Held() []RunInfo {
 // use. For expvar:
 //
 //	expvar.Publish("agentstate", expvar.Func(func() any { return m.Stats() }))
-func (m *Manager) Stats() Stats {
-	var stats Stats
-	m.counters.count(func(s *Stats) { stats = *s })
+func (m *Manager) Stats() work.Stats {
+	var now work.Stats
+	m.counters.count(func(s *stats) { now = work.Stats(*s) })
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	stats.Workspaces = len(m.ledgers)
-	return stats
+	now.Workspaces = len(m.ledgers)
+	return now
 }
 
 // Threads yields the summaries of the threads of a user, by name as [Thread] takes

@@ -57,7 +57,7 @@ func (o *operation) logEvent(level slog.Level, name string, err error) {
 	}
 	text("run", o.RunID)
 	text("message", o.MessageID)
-	if o.Kind == OpRun {
+	if o.Kind == work.OpRun {
 		attrs = append(attrs, slog.Int("attempt", o.Attempt))
 	}
 	if o.Version > 0 {
@@ -83,26 +83,26 @@ func (o *operation) log() {
 		o.logEvent(slog.LevelError, name, err)
 		return
 	}
-	if errors.Is(err, store.ErrUnknownOutcome) && o.Kind != OpHandle {
+	if errors.Is(err, store.ErrUnknownOutcome) && o.Kind != work.OpHandle {
 		o.logEvent(slog.LevelWarn, "unknown outcome", err)
 	}
 	switch o.Kind {
-	case OpRun:
+	case work.OpRun:
 		o.logRun()
-	case OpHeartbeat:
+	case work.OpHeartbeat:
 		if o.late() {
 			o.logEvent(slog.LevelWarn, "late heartbeat", err)
 			return
 		}
 		o.logEvent(slog.LevelDebug, "heartbeat", err)
-	case OpTakeover:
+	case work.OpTakeover:
 		switch {
 		case o.Taken:
 			o.logEvent(slog.LevelInfo, "run taken over", nil)
 		case err != nil:
 			o.logEvent(slog.LevelDebug, "takeover failed", err)
 		}
-	case OpCompact:
+	case work.OpCompact:
 		switch {
 		case err != nil:
 			o.logEvent(slog.LevelWarn, "compaction failed", err)
@@ -121,18 +121,18 @@ func (o *operation) log() {
 }
 
 // endEvents are the events of operations that have succeeded.
-var endEvents = map[OpKind]struct {
+var endEvents = map[work.OpKind]struct {
 	level slog.Level
 	name  string
 }{
-	OpCommit:     {slog.LevelDebug, "commit"},
-	OpUpdate:     {slog.LevelDebug, "update"},
-	OpReset:      {slog.LevelInfo, "workspace reset"},
-	OpDelete:     {slog.LevelInfo, "workspace deleted"},
-	opDeleteUser: {slog.LevelInfo, "user deleted"},
-	OpCancel:     {slog.LevelInfo, "run cancelled"},
-	OpRetry:      {slog.LevelInfo, "message retried"},
-	OpDiscard:    {slog.LevelInfo, "message discarded"},
+	work.OpCommit:  {slog.LevelDebug, "commit"},
+	work.OpUpdate:  {slog.LevelDebug, "update"},
+	work.OpReset:   {slog.LevelInfo, "workspace reset"},
+	work.OpDelete:  {slog.LevelInfo, "workspace deleted"},
+	opDeleteUser:   {slog.LevelInfo, "user deleted"},
+	work.OpCancel:  {slog.LevelInfo, "run cancelled"},
+	work.OpRetry:   {slog.LevelInfo, "message retried"},
+	work.OpDiscard: {slog.LevelInfo, "message discarded"},
 }
 
 // logRun logs that a run that was held here has ended.
@@ -227,11 +227,11 @@ func (o *operation) errorText(err error) string {
 // of the user.
 func (o *operation) callsUser() bool {
 	switch o.Kind {
-	case OpHandle:
+	case work.OpHandle:
 		return o.RunID != ""
-	case OpRun:
+	case work.OpRun:
 		return o.Redact != nil // else it was not loaded
-	case OpCommit, OpUpdate, opDo:
+	case work.OpCommit, work.OpUpdate, opDo:
 		return true
 	}
 	return false

@@ -20,6 +20,7 @@ import (
 	"github.com/agentstate/state/internal/test/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // newLog returns a Logger without times, and what it has written with the random
@@ -111,12 +112,12 @@ func TestLogger(t *testing.T) {
 		counted := m.Stats()
 		require.GreaterOrEqual(t, counted.Heartbeats, int64(1))
 		require.Greater(t, counted.BytesWritten, int64(1000))
-		uneven := cmpopts.IgnoreFields(workspace.Stats{}, "Heartbeats", "LateHeartbeats", "BytesWritten")
-		require.Empty(t, cmp.Diff(workspace.Stats{
+		uneven := cmpopts.IgnoreFields(work.Stats{}, "Heartbeats", "LateHeartbeats", "BytesWritten")
+		require.Empty(t, cmp.Diff(work.Stats{
 			Workspaces: 1, Started: 11, Done: 5, Failed: 3, Interrupted: 1, Fenced: 1, DeadLetters: 3,
 			Queued: 1, Rejected: 3, Duplicates: 1, Commits: 8,
 		}, counted, uneven))
-		require.Empty(t, cmp.Diff(workspace.Stats{Workspaces: 1, Started: 1, Done: 1, TakenOver: 1, Commits: 1}, other.Stats(), uneven))
+		require.Empty(t, cmp.Diff(work.Stats{Workspaces: 1, Started: 1, Done: 1, TakenOver: 1, Commits: 1}, other.Stats(), uneven))
 	})
 }
 
@@ -282,7 +283,7 @@ func TestLoggerMasks(t *testing.T) {
 				}
 				return nil
 			},
-			Tracer: &recorder{in: func(workspace.Operation) { panic(broken) }},
+			Tracer: &recorder{in: func(work.Operation) { panic(broken) }},
 			Hooks: workspace.Hooks{
 				OnRunStart:    func(context.Context, *workspace.Run) { panic(broken) },
 				OnRunComplete: func(context.Context, *workspace.Run, error) { panic(broken) },

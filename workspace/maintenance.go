@@ -44,7 +44,7 @@ func (m *Manager) updateFrom(ctx context.Context, userID string, version *uint64
 func (m *Manager) changeContent(
 	ctx context.Context, userID, name string, try func(context.Context, *ledger.Ledger, *operation) error,
 ) error {
-	op := Operation{Kind: OpUpdate, UserID: userID}
+	op := work.Operation{Kind: work.OpUpdate, UserID: userID}
 	return m.observe(ctx, name, op, func(ctx context.Context, l *ledger.Ledger, op *operation) error {
 		for {
 			if err := try(ctx, l, op); !errors.Is(err, ledger.ErrContentChanged) {
@@ -133,7 +133,7 @@ func (m *Manager) tryUpdate(
 // would delete it. It returns the ids that can still be read, and messages that were handled before may not
 // be known as duplicates any more.
 func (m *Manager) Reset(ctx context.Context, userID string) (ids []string, err error) {
-	op := Operation{Kind: OpReset, UserID: userID}
+	op := work.Operation{Kind: work.OpReset, UserID: userID}
 	err = m.observe(ctx, "reset", op, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {
 		var h *ledger.Head
 		if h, ids, err = l.Reset(ctx); err == nil {
@@ -152,7 +152,7 @@ func (m *Manager) Reset(ctx context.Context, userID string) (ids []string, err e
 // of Options.Keys, also the values of [Manager.Store], except for the records
 // of a run that is under way.
 func (m *Manager) Compact(ctx context.Context, userID string) error {
-	return m.operate(ctx, Operation{Kind: opCompactAll, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: opCompactAll, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := m.compact(ctx, l, true); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (m *Manager) compactIfDue(ctx context.Context, l *ledger.Ledger, h *ledger.
 }
 
 func (m *Manager) compact(ctx context.Context, l *ledger.Ledger, force bool) error {
-	ctx, op := m.begin(ctx, Operation{Kind: OpCompact, UserID: l.User()})
+	ctx, op := m.begin(ctx, work.Operation{Kind: work.OpCompact, UserID: l.User()})
 	err := l.Compact(ctx, force)
 	op.wrote = err == nil
 	op.end(err)

@@ -296,7 +296,7 @@ func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.Can
 
 // operate calls fn with the ledger of a workspace, as an operation that writes
 // if it succeeds.
-func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Context, *ledger.Ledger) error) error {
+func (m *Manager) operate(ctx context.Context, op work.Operation, fn func(context.Context, *ledger.Ledger) error) error {
 	return m.observe(ctx, string(op.Kind), op, func(ctx context.Context, l *ledger.Ledger, o *operation) error {
 		err := fn(ctx, l)
 		o.wrote = err == nil
@@ -307,7 +307,7 @@ func (m *Manager) operate(ctx context.Context, op Operation, fn func(context.Con
 // observe calls fn with the ledger of a workspace, as an operation, of which fn
 // notes what it has done. name is that of the operation in errors.
 func (m *Manager) observe(
-	ctx context.Context, name string, op Operation, fn func(context.Context, *ledger.Ledger, *operation) error,
+	ctx context.Context, name string, op work.Operation, fn func(context.Context, *ledger.Ledger, *operation) error,
 ) (err error) {
 	defer func() { err = wrapError(name, op.UserID, err) }()
 	if err := m.enter(); err != nil {

@@ -15,7 +15,7 @@ import (
 // telemetry is what a Manager tells of its operations: to the counters of Stats,
 // to Options.Tracer and to Options.Logger. It does not know the Manager.
 type telemetry struct {
-	tracer     Tracer
+	tracer     work.Tracer
 	logger     *slog.Logger
 	ttl        time.Duration
 	takeover   Takeover
@@ -30,7 +30,7 @@ type telemetry struct {
 // operations only through begin and end. Without a Tracer and a Logger, an
 // operation allocates nothing.
 type operation struct {
-	Operation
+	work.Operation
 	m     *telemetry
 	ctx   context.Context // in which it goes on
 	began time.Time
@@ -49,12 +49,12 @@ func (o *operation) late() bool { return o.Left < o.m.ttl/3 }
 func (m *telemetry) observes() bool { return m.tracer != nil || m.logger != nil }
 
 // begin begins an operation. The caller must call end, outside of all locks.
-func (m *telemetry) begin(ctx context.Context, op Operation) (context.Context, operation) {
+func (m *telemetry) begin(ctx context.Context, op work.Operation) (context.Context, operation) {
 	o := operation{Operation: op, m: m, ctx: ctx}
 	if m.observes() {
 		o.began, o.effort = time.Now(), &effort{}
 		o.ctx = context.WithValue(ctx, effortKey{}, o.effort)
-		if m.tracer != nil && op.Kind.traced() && op.Kind != OpHeartbeat {
+		if m.tracer != nil && isTraced(op.Kind) && op.Kind != work.OpHeartbeat {
 			o.ctx, o.traced = m.startTrace(o.ctx, op)
 		}
 	}
@@ -63,12 +63,12 @@ func (m *telemetry) begin(ctx context.Context, op Operation) (context.Context, o
 
 // end ends the operation.
 func (o *operation) end(err error) {
-	if o.Kind == OpHeartbeat {
+	if o.Kind == work.OpHeartbeat {
 		o.endSoon(err)
 		return
 	}
 	o.Err = err
-	o.m.counters.count(func(s *Stats) { s.addOperation(o) })
+	o.m.counters.count(func(s *stats) { s.addOperation(o) })
 	if o.effort != nil {
 		o.tell()
 	}
@@ -78,7 +78,7 @@ func (o *operation) end(err error) {
 // run yet: it does not wait long for Tracer and Logger.
 func (o *operation) endSoon(err error) {
 	o.Err = err
-	o.m.counters.count(func(s *Stats) { s.addOperation(o) })
+	o.m.counters.count(func(s *stats) { s.addOperation(o) })
 	if o.effort == nil {
 		return
 	}
@@ -102,7 +102,7 @@ func (o *operation) endSoon(err error) {
 func (o *operation) tell() {
 	cost, warnings := o.effort.take()
 	o.Bytes, o.Tries, o.Conflicts = cost.Bytes, cost.Tries, cost.Conflicts
-	if o.Kind == OpHeartbeat && o.m.tracer != nil {
+	if o.Kind == work.OpHeartbeat && o.m.tracer != nil {
 		o.ctx, o.traced = o.m.startTrace(o.ctx, o.Operation)
 	}
 	if o.traced {
@@ -129,7 +129,7 @@ func (m *telemetry) beginHandle(ctx context.Context, user string, msg *Message) 
 	if msg.ID == "" {
 		msg.ID = ledger.NewID()
 	}
-	ctx, op := m.begin(ctx, Operation{Kind: OpHandle, UserID: user, MessageID: msg.ID})
+	ctx, op := m.begin(ctx, work.Operation{Kind: work.OpHandle, UserID: user, MessageID: msg.ID})
 	if msg.Trace = usableTrace(msg.Trace); msg.Trace == "" && op.traced {
 		msg.Trace = m.injectTrace(ctx)
 		op.effort.injected = msg.Trace
@@ -164,7 +164,7 @@ func (o *operation) endTakeover(h *ledger.Head, taken ledger.Taken, next ledger.
 
 // noteSubmitted notes that a message was handed over.
 func (m *telemetry) noteSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
-	m.counters.count(func(s *Stats) { s.addStatus(status) })
+	m.counters.count(func(s *stats) { s.addStatus(status) })
 	if m.logger != nil {
 		m.logSubmitted(ctx, user, messageID, status, err)
 	}
@@ -172,13 +172,13 @@ func (m *telemetry) noteSubmitted(ctx context.Context, user, messageID string, s
 
 // noteDeadLetter notes that a message was given up.
 func (m *telemetry) noteDeadLetter(ctx context.Context, user, messageID, runID string) {
-	m.counters.count(func(s *Stats) { s.DeadLetters++ })
+	m.counters.count(func(s *stats) { s.DeadLetters++ })
 	m.logEvent(ctx, slog.LevelWarn, "dead letter", user, slog.String("message", messageID), slog.String("run", runID))
 }
 
 // noteEffort is told by a ledger what an operation has cost.
 func (m *telemetry) noteEffort(ctx context.Context, cost ledger.Effort) {
-	m.counters.count(func(s *Stats) { s.addEffort(cost) })
+	m.counters.count(func(s *stats) { s.addEffort(cost) })
 	if m.observes() {
 		if e := effortOf(ctx); e != nil {
 			e.add(cost)
@@ -189,7 +189,7 @@ func (m *telemetry) noteEffort(ctx context.Context, cost ledger.Effort) {
 // noteStoreError notes an error of the store after which an operation is tried
 // again. The caller may hold locks.
 func (m *telemetry) noteStoreError(ctx context.Context, user string, err error) {
-	m.counters.count(func(s *Stats) { s.StoreErrors++ })
+	m.counters.count(func(s *stats) { s.StoreErrors++ })
 	if m.logs(ctx, slog.LevelWarn) {
 		m.background(func() { m.logWarning(ctx, user, "store error", err) })
 	}
@@ -210,7 +210,7 @@ func (m *telemetry) warnLater(ctx context.Context, user, event string, err error
 
 // beginHeartbeat begins the OpHeartbeat of the Manager.
 func (m *telemetry) beginHeartbeat(ctx context.Context, left time.Duration) (context.Context, operation) {
-	return m.begin(ctx, Operation{Kind: OpHeartbeat, Root: true, Left: left, TTL: m.ttl})
+	return m.begin(ctx, work.Operation{Kind: work.OpHeartbeat, Root: true, Left: left, TTL: m.ttl})
 }
 
 // runOperation is the OpRun of a run.

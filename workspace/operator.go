@@ -26,7 +26,7 @@ import (
 // id. If nothing is under way, a Manager with Options.Run begins the run at
 // once in the background.
 func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
-	return m.operate(ctx, Operation{Kind: OpRetry, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: work.OpRetry, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
 // again, it is a duplicate. Discard returns ErrNotFound if no such message has
 // the id. For a message that is being handled, see Cancel.
 func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
-	return m.operate(ctx, Operation{Kind: OpDiscard, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: work.OpDiscard, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
 // The context of the run ends with ErrRunCancelled: at once if this Manager
 // holds the run, and otherwise when its holder renews the lease.
 func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) error {
-	return m.operate(ctx, Operation{Kind: OpCancel, UserID: userID, RunID: runID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: work.OpCancel, UserID: userID, RunID: runID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(runID); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) erro
 // is refused. A damaged seal may be that of such a key: it is refused unless
 // Options.Keys open another value of the workspace.
 func (m *Manager) Delete(ctx context.Context, userID string) error {
-	return m.operate(ctx, Operation{Kind: OpDelete, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: work.OpDelete, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		ownRun := m.inRunOf(ctx, userID)
 		h, err := l.Delete(ctx)
 		if err != nil {
@@ -165,7 +165,7 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (n int, e
 // AcceptRollback writes the workspace, so that Managers that have seen the lost
 // state accept it too.
 func (m *Manager) AcceptRollback(ctx context.Context, userID string) error {
-	return m.operate(ctx, Operation{Kind: opAccept, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: opAccept, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		_, err := l.Accept(ctx)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Options configures a Manager. All Managers of one workspace, in all
@@ -158,7 +159,7 @@ type Options struct {
 
 	// Tracer is told of operations (default: none). If it is also a
 	// [tool.Tracer], it is told of the calls of tools in runs.
-	Tracer Tracer
+	Tracer work.Tracer
 
 	// Logger gets what happens to workspaces (default: none). What runs and
 	// messages do is logged at slog.LevelDebug, what operators do and takeovers

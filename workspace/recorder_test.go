@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // recorder is a Tracer that remembers all operations.
@@ -16,15 +17,15 @@ type recorder struct {
 	mu    sync.Mutex
 	spans []*span
 	bad   []string // what is not as Tracer says
-	in    func(op workspace.Operation)
+	in    func(op work.Operation)
 }
 
 type span struct {
-	workspace.Operation // as it began
-	parent              *span
-	ends                int
-	end                 workspace.Operation
-	results             []string
+	work.Operation // as it began
+	parent         *span
+	ends           int
+	end            work.Operation
+	results        []string
 }
 
 type spanKey struct{}
@@ -44,7 +45,7 @@ func (s *span) String() string {
 	return name
 }
 
-func (r *recorder) Start(ctx context.Context, op workspace.Operation) context.Context {
+func (r *recorder) Start(ctx context.Context, op work.Operation) context.Context {
 	if r.in != nil {
 		r.in(op)
 	}
@@ -58,7 +59,7 @@ func (r *recorder) Start(ctx context.Context, op workspace.Operation) context.Co
 	return context.WithValue(ctx, spanKey{}, s)
 }
 
-func (r *recorder) End(ctx context.Context, op workspace.Operation) {
+func (r *recorder) End(ctx context.Context, op work.Operation) {
 	if r.in != nil {
 		r.in(op)
 	}
@@ -96,7 +97,7 @@ func (r *recorder) unended() []string {
 
 // tree returns the spans of some kinds as an indented list, in the order in
 // which they began among those of one parent.
-func (r *recorder) tree(kinds ...workspace.OpKind) string {
+func (r *recorder) tree(kinds ...work.OpKind) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b strings.Builder
@@ -104,9 +105,9 @@ func (r *recorder) tree(kinds ...workspace.OpKind) string {
 	write = func(parent *span, indent string) {
 		last := ""
 		for _, s := range r.spans {
-			late := s.Kind == workspace.OpTakeover && s.end.Version == 0 // somebody was faster
+			late := s.Kind == work.OpTakeover && s.end.Version == 0 // somebody was faster
 			if s.parent == parent && slices.Contains(kinds, s.Kind) && !late {
-				if line := indent + s.line() + "\n"; line != last || s.Kind != workspace.OpHeartbeat {
+				if line := indent + s.line() + "\n"; line != last || s.Kind != work.OpHeartbeat {
 					b.WriteString(line)
 					last = line
 				}

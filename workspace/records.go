@@ -29,7 +29,7 @@ func (m *Manager) Records(ctx context.Context, userID string, after uint64) iter
 // workspace are masked: a former one that a text repeats is not known any more.
 func (m *Manager) RecordsBetween(ctx context.Context, userID string, after, to uint64) iter.Seq2[work.Record, error] {
 	return func(yield func(work.Record, error) bool) {
-		ctx, op := m.begin(ctx, Operation{Kind: OpRecords, UserID: userID})
+		ctx, op := m.begin(ctx, work.Operation{Kind: work.OpRecords, UserID: userID})
 		var err error = errNotReturned
 		defer func() { op.end(err) }() // also if the loop panics
 		if err = m.readRecords(ctx, userID, after, to, func(r work.Record) bool { return yield(r, nil) }); err != nil {
@@ -75,7 +75,7 @@ func (m *Manager) readRecords(
 // the versions is no longer held.
 func (m *Manager) Diff(ctx context.Context, userID string, from, to uint64) ([]state.Effect, error) {
 	var effects []state.Effect
-	err := m.observe(ctx, "diff", Operation{Kind: OpRecords, UserID: userID}, func(ctx context.Context, l *ledger.Ledger, _ *operation) error {
+	err := m.observe(ctx, "diff", work.Operation{Kind: work.OpRecords, UserID: userID}, func(ctx context.Context, l *ledger.Ledger, _ *operation) error {
 		_, err := l.ReadStable(ctx, func(h *ledger.Head) (err error) {
 			effects, err = m.diff(ctx, l, h, from, to)
 			return err

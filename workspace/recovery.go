@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // recoverRuns takes over the runs whose holders have died, until the Manager
@@ -274,7 +275,7 @@ func (m *Manager) takeOverWith(
 	began := time.Now()
 	c := m.contender(next)
 	c.Observed = observed
-	ctx, op := m.begin(ctx, Operation{Kind: OpTakeover, UserID: l.User(), Root: true})
+	ctx, op := m.begin(ctx, work.Operation{Kind: work.OpTakeover, UserID: l.User(), Root: true})
 	op.vacant = observed.Vacant()
 	taking, cancel := m.withinStoreTimeout(ctx)
 	h, taken, err := l.TakeOver(taking, c)

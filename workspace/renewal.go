@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // keepLease looks after the lease until it is given up or lost, and ends the run
@@ -139,7 +140,7 @@ func (r *Run) vacate() {
 	next := r.ledger.NewLease().Vacant()
 	c := r.m.contender(next)
 	c.Own = r.lease.id
-	about := r.operationOf(OpTakeover)
+	about := r.operationOf(work.OpTakeover)
 	about.Root = true
 	ctx, op := r.m.begin(r.m.ctx, about)
 	h, taken, err := r.ledger.TakeOver(ctx, c)

@@ -7,49 +7,24 @@ import (
 	"github.com/agentstate/state/workspace/work"
 )
 
-// Stats counts what a Manager has done since Open.
-type Stats struct {
-	Held       int `json:"held"`       // runs that it holds now
-	Workspaces int `json:"workspaces"` // that it remembers now
+// stats are the Stats of a Manager, without Workspaces.
+type stats work.Stats
 
-	Started     int64 `json:"started"`     // attempts that it has begun, also after a takeover
-	Done        int64 `json:"done"`        // runs that were finished
-	Failed      int64 `json:"failed"`      // runs that have failed
-	Interrupted int64 `json:"interrupted"` // runs held here that another caller has ended
-	Fenced      int64 `json:"fenced"`      // runs held here whose leases were taken over or had expired
-	TakenOver   int64 `json:"taken_over"`  // runs whose leases had expired, also its own
-	DeadLetters int64 `json:"dead_letters"`
-	Abandoned   int64 `json:"abandoned"` // functions that were left behind, because they had not returned
-
-	Queued     int64 `json:"queued"`     // messages that had to wait
-	Rejected   int64 `json:"rejected"`   // messages that were not accepted because of a run
-	Duplicates int64 `json:"duplicates"` // messages that were accepted before
-
-	Commits         int64 `json:"commits"`          // writes of Commit, and of the ends of runs
-	Conflicts       int64 `json:"conflicts"`        // attempts to write that another writer has overtaken
-	StoreErrors     int64 `json:"store_errors"`     // errors of the store after which an operation was tried again
-	UnknownOutcomes int64 `json:"unknown_outcomes"` // operations of which it is not known whether they took effect
-	Heartbeats      int64 `json:"heartbeats"`       // renewals of leases
-	LateHeartbeats  int64 `json:"late_heartbeats"`  // those with less than a third of the lease left
-	Compactions     int64 `json:"compactions"`
-	BytesWritten    int64 `json:"bytes_written"` // heads and blobs, without the values of Manager.Store
-}
-
-// counters are the Stats of a Manager, without Workspaces.
+// counters count what a Manager does.
 type counters struct {
 	mu  sync.Mutex
-	now Stats
+	now stats
 }
 
 // count changes the counters.
-func (c *counters) count(change func(*Stats)) {
+func (c *counters) count(change func(*stats)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.now)
 }
 
 // addEffort counts what an operation of a ledger has cost.
-func (s *Stats) addEffort(e ledger.Effort) {
+func (s *stats) addEffort(e ledger.Effort) {
 	s.BytesWritten += int64(e.Bytes)
 	s.Conflicts += int64(e.Conflicts)
 	if e.Unknown {
@@ -58,7 +33,7 @@ func (s *Stats) addEffort(e ledger.Effort) {
 }
 
 // addStatus counts a message that was handed over.
-func (s *Stats) addStatus(status Status) {
+func (s *stats) addStatus(status Status) {
 	switch status {
 	case StatusQueued:
 		s.Queued++
@@ -70,27 +45,27 @@ func (s *Stats) addStatus(status Status) {
 }
 
 // addOperation counts an operation that has ended.
-func (s *Stats) addOperation(o *operation) {
+func (s *stats) addOperation(o *operation) {
 	switch o.Kind {
-	case OpRun:
+	case work.OpRun:
 		s.Held--
 		s.addEnded(o.Ended)
-	case OpCommit:
+	case work.OpCommit:
 		if o.wrote {
 			s.Commits++
 		}
-	case OpTakeover:
+	case work.OpTakeover:
 		if o.Taken {
 			s.TakenOver++
 		}
-	case OpHeartbeat:
+	case work.OpHeartbeat:
 		if o.Err == nil {
 			s.Heartbeats++
 		}
 		if o.late() {
 			s.LateHeartbeats++
 		}
-	case OpCompact:
+	case work.OpCompact:
 		if o.wrote {
 			s.Compactions++
 		}
@@ -98,7 +73,7 @@ func (s *Stats) addOperation(o *operation) {
 }
 
 // addEnded counts a run that was held here and has ended.
-func (s *Stats) addEnded(e work.Ending) {
+func (s *stats) addEnded(e work.Ending) {
 	switch e {
 	case work.EndingFinished:
 		s.Done++

@@ -15,19 +15,20 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // endings is a Tracer that keeps the operations that have ended, with the text
 // of their errors and results masked.
 type endings struct {
 	mu  sync.Mutex
-	ops []workspace.Operation
+	ops []work.Operation
 }
 
-func (e *endings) Start(ctx context.Context, _ workspace.Operation) context.Context { return ctx }
-func (e *endings) Inject(context.Context) string                                    { return "" }
+func (e *endings) Start(ctx context.Context, _ work.Operation) context.Context { return ctx }
+func (e *endings) Inject(context.Context) string                               { return "" }
 
-func (e *endings) End(_ context.Context, op workspace.Operation) {
+func (e *endings) End(_ context.Context, op work.Operation) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if op.Redact != nil {
@@ -42,10 +43,10 @@ func (e *endings) End(_ context.Context, op workspace.Operation) {
 }
 
 // of returns the operations of a kind.
-func (e *endings) of(kind workspace.OpKind) []workspace.Operation {
+func (e *endings) of(kind work.OpKind) []work.Operation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(e.ops), func(op workspace.Operation) bool { return op.Kind != kind })
+	return slices.DeleteFunc(slices.Clone(e.ops), func(op work.Operation) bool { return op.Kind != kind })
 }
 
 // The operations that have the content of a workspace come with a function that
@@ -75,14 +76,14 @@ func TestTracerCanMask(t *testing.T) {
 	}))
 	require.NoError(t, m.Close())
 
-	commits := tracer.of(workspace.OpCommit)
+	commits := tracer.of(work.OpCommit)
 	require.Len(t, commits, 2)
 	require.Equal(t, "[SECRET] and [SECRET]", commits[0].Results[0].Raw)
 	require.Equal(t, "again [SECRET] and [SECRET]", commits[1].Results[0].Raw)
-	for _, op := range append(tracer.of(workspace.OpRun), tracer.of(workspace.OpUpdate)...) {
+	for _, op := range append(tracer.of(work.OpRun), tracer.of(work.OpUpdate)...) {
 		require.Contains(t, op.Err.Error(), "[SECRET] and [SECRET]", op.Kind)
 	}
-	require.Nil(t, tracer.of(workspace.OpHandle)[0].Redact, "it has no content")
+	require.Nil(t, tracer.of(work.OpHandle)[0].Redact, "it has no content")
 }
 
 func TestTracerSeesConflicts(t *testing.T) {
@@ -96,7 +97,7 @@ func TestTracerSeesConflicts(t *testing.T) {
 		return false, nil
 	}), workspace.Options{Tracer: tracer})
 	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return visits.Set(w.State(), 1) }))
-	update := tracer.of(workspace.OpUpdate)[0]
+	update := tracer.of(work.OpUpdate)[0]
 	require.Equal(t, 2, update.Conflicts)
 	require.Equal(t, 3, update.Tries)
 	require.EqualValues(t, 2, m.Stats().Conflicts)
@@ -121,11 +122,11 @@ func TestTracerSeesLeases(t *testing.T) {
 		kill()
 		m := open(t, db, workspace.Options{TTL: ttl, Run: desk, Tracer: tracer, Takeover: workspace.TakeoverRestart})
 		require.NoError(t, settle(t.Context(), m))
-		taken := tracer.of(workspace.OpTakeover)
+		taken := tracer.of(work.OpTakeover)
 		require.Len(t, taken, 1)
 		require.True(t, taken[0].Taken)
 		require.Equal(t, workspace.TakeoverRestart, taken[0].Takeover)
-		beats := tracer.of(workspace.OpHeartbeat)
+		beats := tracer.of(work.OpHeartbeat)
 		require.NotEmpty(t, beats)
 		used := false
 		for _, op := range beats { // one may begin at the moment of a commit, which has renewed the lease

@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // said appends a result to the history, as a call of a model does.
@@ -105,11 +106,11 @@ func TestTracer(t *testing.T) {
 		require.Empty(t, first.unended())
 		require.Empty(t, second.unended())
 		require.EqualValues(t, 1, other.Stats().Compactions)
-		all := []workspace.OpKind{
-			workspace.OpHandle, workspace.OpRun, workspace.OpCommit, workspace.OpTakeover, workspace.OpCompact,
-			workspace.OpUpdate, workspace.OpReset, workspace.OpDelete, workspace.OpCancel,
-			workspace.OpRetry, workspace.OpDiscard, workspace.OpView, workspace.OpRecords, workspace.OpVerify,
-			workspace.OpHeartbeat,
+		all := []work.OpKind{
+			work.OpHandle, work.OpRun, work.OpCommit, work.OpTakeover, work.OpCompact,
+			work.OpUpdate, work.OpReset, work.OpDelete, work.OpCancel,
+			work.OpRetry, work.OpDiscard, work.OpView, work.OpRecords, work.OpVerify,
+			work.OpHeartbeat,
 		}
 		requireText(t, firstTrace, first.tree(all...))
 		requireText(t, secondTrace, second.tree(all...))
@@ -211,6 +212,6 @@ func TestObservationIsFree(t *testing.T) {
 // quietTracer does nothing.
 type quietTracer struct{}
 
-func (quietTracer) Start(ctx context.Context, _ workspace.Operation) context.Context { return ctx }
-func (quietTracer) End(context.Context, workspace.Operation)                         {}
-func (quietTracer) Inject(context.Context) string                                    { return "" }
+func (quietTracer) Start(ctx context.Context, _ work.Operation) context.Context { return ctx }
+func (quietTracer) End(context.Context, work.Operation)                         {}
+func (quietTracer) Inject(context.Context) string                               { return "" }

@@ -18,6 +18,7 @@ import (
 	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Every Start has one End, whatever happens to the process, the run or the
@@ -96,7 +97,7 @@ func TestBadTracer(t *testing.T) {
 				}
 				other := open(t, db, opts)
 				var m *workspace.Manager
-				tracer := &recorder{in: func(workspace.Operation) { bad(m, ttl) }}
+				tracer := &recorder{in: func(work.Operation) { bad(m, ttl) }}
 				opts.Tracer = tracer
 				m = open(t, db, opts)
 				for _, id := range []string{"1", "2", "3"} {

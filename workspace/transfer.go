@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // exportJSON is a workspace outside a store.
@@ -41,7 +42,7 @@ const exportFormat = 1
 // View shows no run, export it, import it elsewhere and delete it here.
 func (m *Manager) Export(ctx context.Context, userID string) ([]byte, error) {
 	var data []byte
-	err := m.operate(ctx, Operation{Kind: opExport, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	err := m.operate(ctx, work.Operation{Kind: opExport, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		c, err := l.Copy(ctx)
 		if err != nil {
 			return err
@@ -71,7 +72,7 @@ func (m *Manager) Export(ctx context.Context, userID string) ([]byte, error) {
 // ErrInvalid for data that is not an export. An import that has failed halfway,
 // which may have written values of Store, can be repeated.
 func (m *Manager) ImportWorkspace(ctx context.Context, userID string, data []byte) error {
-	return m.operate(ctx, Operation{Kind: opImport, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{Kind: opImport, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		in, err := m.decodeExport(userID, data)
 		if err != nil {
 			return err

@@ -97,7 +97,7 @@ func (m *Manager) ViewAt(ctx context.Context, userID string, version uint64) (*V
 
 // view shows the newest version if version is nil.
 func (m *Manager) view(ctx context.Context, userID string, version *uint64) (v *View, err error) {
-	op := Operation{Kind: OpView, UserID: userID}
+	op := work.Operation{Kind: work.OpView, UserID: userID}
 	err = m.observe(ctx, "view", op, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {
 		if v, err = m.readView(ctx, l, version); err == nil {
 			op.Version, op.Queued = v.Version, len(v.Queue)+v.Tickets

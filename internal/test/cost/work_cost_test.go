@@ -19,6 +19,7 @@ import (
 	"github.com/agentstate/state/internal/test/cost"
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/testkit"
+	"github.com/agentstate/state/redactlog"
 )
 
 // What costs in proportion to a text that others write. Sorting may take longer,
@@ -391,12 +392,12 @@ func secretKeys(t testing.TB, n int) *state.State {
 	return st
 }
 
-func TestRedactHandlerDoesNotAllocate(t *testing.T) {
+func TestRedactedLogsDoNotAllocate(t *testing.T) {
 	effort.Cost(t)
 	for _, n := range []int{1, 10, 100} {
 		for _, run := range logRuns {
 			st := secretKeys(t, n)
-			h := state.RedactHandler(discardHandler{}, st).WithAttrs([]slog.Attr{slog.String("host", "a")})
+			h := redactlog.New(discardHandler{}, st).WithAttrs([]slog.Attr{slog.String("host", "a")})
 			r, ctx := logRecord(run), state.NewContext(context.Background(), st)
 			requireAllocs(t, 0, func() { _ = h.Handle(ctx, r) })
 		}
