@@ -213,14 +213,18 @@ func FirstOpen(msgs []state.Message, suspended map[string]Suspension) []state.To
 func (d *Document) answerOpen(suspended map[string]Suspension, texts map[string]string, base func() (*Document, error)) ([]state.Effect, error) {
 	entries := d.entries()
 	msgs, err := d.decodeMessages(entries)
-	if err != nil || len(transcript.Pending(msgs)) <= len(suspended) {
+	if err != nil {
 		return nil, err
+	}
+	stay := FirstOpen(msgs, suspended)
+	if len(transcript.Pending(msgs)) == len(stay) {
+		return nil, nil
 	}
 	b, err := base()
 	if err != nil {
 		return nil, err
 	}
-	shapes, stay, mine := transcript.ShapesOf(msgs), FirstOpen(msgs, suspended), withoutNumbers(entries, b.entries())
+	shapes, mine := transcript.ShapesOf(msgs), withoutNumbers(entries, b.entries())
 	for i, call := range shapes.Pending(stay...) {
 		if !mine[i] && texts[call.Key] == "" {
 			stay = append(stay, call)
