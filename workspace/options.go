@@ -272,7 +272,7 @@ func (m *Manager) callHook(ctx context.Context, name, user string, redact func(s
 	select {
 	case <-c.done:
 		if c.err != nil {
-			m.logBroken(ctx, c.what, user, c.err)
+			m.raise(ctx, alarmPanic.of(c.what), user, c.err)
 		}
 	case <-timeout.C:
 		m.leaveCode(ctx, c, user, "")

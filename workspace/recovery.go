@@ -314,15 +314,14 @@ func (m *Manager) noteTaken(ctx context.Context, l *ledger.Ledger, taken ledger.
 	if taken.Dead == nil {
 		return
 	}
-	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID)
+	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID, errors.New(taken.Dead.Reason))
 	m.logDropped(ctx, l.User(), taken.Dropped)
 }
 
 // logDropped logs the dead letters that had to go.
 func (m *Manager) logDropped(ctx context.Context, user string, dropped []ledger.DeadLetter) {
 	for _, d := range dropped {
-		m.logEvent(ctx, slog.LevelWarn, "dead letter dropped", user,
-			slog.String("message", d.Message.ID), slog.String("run", d.RunID))
+		m.raise(ctx, alarmDropped, user, errors.New(d.Reason), slog.String("message", d.Message.ID), slog.String("run", d.RunID))
 	}
 }
 
@@ -375,7 +374,7 @@ func (m *Manager) expirer() func(context.Context) error {
 			case err == nil, errors.Is(err, ErrNotSuspended): // somebody has decided
 				next[e] = time.Now()
 			case !errors.Is(err, ErrClosed):
-				m.logWarning(ctx, e.User, "calls have expired and are not answered", err)
+				m.raise(ctx, alarmExpired, e.User, err)
 			}
 		}
 		sent = next
