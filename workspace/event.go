@@ -7,39 +7,14 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/ledger"
-)
-
-// EventKind is the kind of an Event.
-type EventKind string
-
-// The kinds of events. All but EventSummary are about runs.
-const (
-	EventSummary EventKind = "summary" // the workspace has changed; the first event
-	EventStarted EventKind = "started" // a run has begun, was taken over or is tried again
-	EventChange  EventKind = "change"  // the run has changed the State, and may not have committed it yet
-	EventDelta   EventKind = "delta"   // a piece of an answer that is not finished: see Run.Emit
-	EventReply   EventKind = "reply"   // Run.SetReply
-	EventEnded   EventKind = "ended"   // the handling of a message has ended; the last event about it
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Event is what [Manager.Watch] yields. It shows no secrets.
 type Event struct {
-	Summary   // of the workspace at the event
-	Kind      EventKind
-	Order     uint64         // rises by one with each event of a Watch; by more if events were dropped
-	MessageID string         // of the message that the event is about; empty for EventSummary
-	Effects   []state.Effect // of EventChange, without results
-	Reply     string         // of EventReply and EventEnded
-	Outcome   Outcome        // of EventEnded
-	Err       error          // of EventEnded, if the status is StatusFailed: ErrRunFailed, with the reason
-
-	// Of EventDelta: the text, how many bytes of its message are in front of it, the
-	// number that the message gets when it is stored, as [View.Messages] yields
-	// it, and Run.Attempt. An Offset of 0 begins the text anew.
-	Delta   string
-	Offset  int
-	Message int
-	Attempt int
+	Summary          // of the workspace at the event
+	work.Event       // what has happened
+	Err        error // of EventEnded, if the status is StatusFailed: ErrRunFailed, with the reason
 }
 
 // MarshalJSON returns the event for people and programs that show it, such as a
@@ -115,7 +90,8 @@ type follower struct {
 
 // item is an event for a follower.
 type item struct {
-	Event
+	work.Event
+	err     error // of EventEnded: see Event
 	head    *ledger.Head
 	stored  bool   // Outcome is as it was stored, and not masked
 	dropped uint64 // how many events in front of it were dropped, since the beginning
@@ -154,7 +130,7 @@ func (w *follower) add(i item) {
 
 // beginText tells the follower alone the text of a run so far, before it has read
 // anything. Pieces that have come meanwhile are in it.
-func (w *follower) beginText(e Event) {
+func (w *follower) beginText(e work.Event) {
 	w.feed.mu.Lock()
 	defer w.feed.mu.Unlock()
 	w.items = slices.DeleteFunc(w.items, func(i item) bool { return i.Kind == EventDelta })
@@ -185,7 +161,7 @@ func (w *follower) drop() {
 		}
 	}
 	endings = endings[max(0, len(endings)-maxItems/2):]
-	kept := slices.Concat([]item{{Event: Event{Kind: EventSummary}, head: w.feed.head}}, threads, endings, text)
+	kept := slices.Concat([]item{{Event: work.Event{Kind: EventSummary}, head: w.feed.head}}, threads, endings, text)
 	w.dropped += uint64(len(w.items) - len(threads) - len(endings) - len(text))
 	for n := range kept {
 		kept[n].dropped = w.dropped
@@ -209,7 +185,7 @@ func (w *follower) addSummary(h *ledger.Head) {
 	if n := len(w.items); n > 0 && w.items[n-1].Kind == EventSummary && w.items[n-1].thread == "" {
 		w.items = w.items[:n-1]
 	}
-	w.add(item{Event: Event{Kind: EventSummary}, head: h})
+	w.add(item{Event: work.Event{Kind: EventSummary}, head: h})
 }
 
 // noteTold notes that the follower knows a head. It drops what the feed has told

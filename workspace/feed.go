@@ -9,6 +9,7 @@ import (
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 const (
@@ -149,14 +150,14 @@ func (f *feed) tellEnded(o ledger.Outcome, h *ledger.Head) {
 	fate := ledger.Fate{Place: ledger.PlaceEnded, Outcome: o}
 	for w := range f.followers {
 		w.add(item{
-			Event: Event{Kind: EventEnded, MessageID: o.ID, Outcome: outcomeOf(fate), Err: errorOf(fate)},
-			head:  h, stored: true,
+			Event: work.Event{Kind: EventEnded, MessageID: o.ID, Outcome: outcomeOf(fate)}, err: errorOf(fate),
+			head: h, stored: true,
 		})
 	}
 }
 
 // tell tells an event of a run that is held here.
-func (f *feed) tell(e Event) {
+func (f *feed) tell(e work.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for w := range f.followers {

@@ -373,7 +373,7 @@ func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outco
 			return outcomeOf(fate), err
 		}
 		if i.Kind == EventEnded {
-			return i.Outcome, i.Err
+			return i.Outcome, i.err
 		}
 		inTime, cancel := context.WithTimeout(ctx, m.patience())
 		newer, err := l.Fate(inTime, i.head, id)

@@ -8,6 +8,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Emit tells [Manager.Watch] a piece of the text that a model is about to have
@@ -124,15 +125,15 @@ func (l *liveText) store() {
 	}
 }
 
-func (l *liveText) event(offset int, text string) Event {
-	return Event{
+func (l *liveText) event(offset int, text string) work.Event {
+	return work.Event{
 		Kind: EventDelta, MessageID: l.run.message.ID, Delta: text, Offset: offset, Message: l.number, Attempt: l.run.attempt,
 	}
 }
 
 // soFar calls tell with the text so far, if there is one that is not stored yet.
 // No piece is told meanwhile.
-func (l *liveText) soFar(tell func(Event)) {
+func (l *liveText) soFar(tell func(work.Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.length == 0 || l.number == 0 || l.run.state.Version() != l.version {

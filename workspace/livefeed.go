@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // liveSeen is how much of a text a follower was told.
@@ -43,7 +44,7 @@ func (f *feed) followLive() {
 }
 
 // event returns what a text has more than what was seen, if it has.
-func (s *liveSeen) event(r *ledger.Run, live ledger.Live) (e Event, more bool) {
+func (s *liveSeen) event(r *ledger.Run, live ledger.Live) (e work.Event, more bool) {
 	same := s.leaseID == live.LeaseID && s.attempt == live.Attempt && s.begun == live.Begun
 	end := live.Offset + len(live.Text)
 	from := live.Offset
@@ -52,7 +53,7 @@ func (s *liveSeen) event(r *ledger.Run, live ledger.Live) (e Event, more bool) {
 	}
 	more = !same || from < end
 	*s = liveSeen{live.LeaseID, live.Attempt, live.Begun, end}
-	return Event{
+	return work.Event{
 		Kind: EventDelta, MessageID: r.Message.ID, Delta: live.Text[from-live.Offset:], Offset: from, Message: live.Message, Attempt: live.Attempt,
 	}, more
 }

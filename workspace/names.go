@@ -16,6 +16,8 @@ type (
 	WhenBusy = work.WhenBusy
 	// Takeover determines how a run continues whose holder has died.
 	Takeover = work.Takeover
+	// EventKind is the kind of an Event.
+	EventKind = work.EventKind
 )
 
 // The statuses of messages.
@@ -41,6 +43,16 @@ const (
 const (
 	TakeoverResume  Takeover = work.TakeoverResume  // with its committed changes
 	TakeoverRestart Takeover = work.TakeoverRestart // without them
+)
+
+// The kinds of events. All but EventSummary are about runs.
+const (
+	EventSummary EventKind = work.EventSummary // the workspace has changed; the first event
+	EventStarted EventKind = work.EventStarted // a run has begun, was taken over or is tried again
+	EventChange  EventKind = work.EventChange  // the run has changed the State, and may not have committed it yet
+	EventDelta   EventKind = work.EventDelta   // a piece of an answer that is not finished: see Run.Emit
+	EventReply   EventKind = work.EventReply   // Run.SetReply
+	EventEnded   EventKind = work.EventEnded   // the handling of a message has ended; the last event about it
 )
 
 // The errors. Package work says more of each.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Run is the handling of one message by the holder of the workspace. Nothing
@@ -117,7 +118,7 @@ func (r *Run) SetReply(text string) {
 	}
 	r.reply = text
 	if f := r.m.feeds.of(r.user); f != nil {
-		e := Event{Kind: EventReply, MessageID: r.message.ID, Reply: r.Redact(text)}
+		e := work.Event{Kind: EventReply, MessageID: r.message.ID, Reply: r.Redact(text)}
 		f.tellOf(r.runID, e) // before the end of the run
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // toldRun is a run that is held here, as far as its followers are told of it.
@@ -110,7 +111,7 @@ func (c *runChanges) tell() {
 		return
 	}
 	maskEffects(effects, c.run.redactor())
-	c.feed.tell(Event{Kind: EventChange, MessageID: c.run.messageID, Effects: effects})
+	c.feed.tell(work.Event{Kind: EventChange, MessageID: c.run.messageID, Effects: effects})
 }
 
 // maskEffects masks the secrets in the effects on a State, and drops the
@@ -144,13 +145,13 @@ func maskEffects(effects []state.Effect, redact func(string) string) {
 
 // tellStarted tells that this Manager holds a run.
 func (f *feed) tellStarted(run *toldRun) {
-	f.tell(Event{Kind: EventStarted, MessageID: run.messageID})
+	f.tell(work.Event{Kind: EventStarted, MessageID: run.messageID})
 	f.followRun(run)
 }
 
 // tellOf tells an event of a run, behind what the run has changed before, unless
 // its end is told.
-func (f *feed) tellOf(runID string, e Event) {
+func (f *feed) tellOf(runID string, e work.Event) {
 	c := f.changesOf(runID)
 	if c == nil {
 		if e.Kind != EventDelta { // of which nobody has the beginning

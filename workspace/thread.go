@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Thread returns the id of a thread, which is a workspace of its own: one of
@@ -117,7 +118,7 @@ func (f *feed) tellThreads() {
 	for _, id := range f.threads.fresh {
 		for w := range f.followers {
 			w.items = slices.DeleteFunc(w.items, func(i item) bool { return i.thread == id })
-			w.add(item{Event: Event{Kind: EventSummary}, head: f.threads.newest[id], thread: id})
+			w.add(item{Event: work.Event{Kind: EventSummary}, head: f.threads.newest[id], thread: id})
 		}
 	}
 	f.threads.fresh = nil

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Watch yields what happens in the workspace of a user, by any process, until
@@ -56,22 +57,23 @@ func (m *Manager) watch(ctx context.Context, userID string, yield func(Event) bo
 		}
 	}
 	var order, dropped uint64
-	for i := (item{Event: Event{Kind: EventSummary}, head: h}); ; {
+	for i := (item{Event: work.Event{Kind: EventSummary}, head: h}); ; {
+		var s Summary
 		switch {
 		case i.thread != "":
-			i.Summary = newSummary(i.thread, i.head)
+			s = newSummary(i.thread, i.head)
 		case i.head != nil:
 			h = i.head
 			fallthrough
 		default:
-			i.Summary = newSummary(userID, h)
+			s = newSummary(userID, h)
 		}
 		order += 1 + i.dropped - dropped
 		i.Order, dropped = order, i.dropped
 		if i.stored {
 			m.maskOutcome(ctx, l, &i)
 		}
-		if !yield(i.Event) {
+		if !yield(Event{s, i.Event, i.err}) {
 			return nil
 		}
 		if i, err = w.next(ctx); err != nil {
@@ -88,8 +90,8 @@ func (m *Manager) maskOutcome(ctx context.Context, l *ledger.Ledger, i *item) {
 	if i.Outcome.Reply != "" || i.Outcome.Reason != "" {
 		redact := m.presentMasks(ctx, l)
 		i.Outcome.Reply, i.Outcome.Reason = redact(i.Outcome.Reply), redact(i.Outcome.Reason)
-		if i.Err != nil {
-			i.Err = &maskedError{redact(i.Err.Error()), i.Err}
+		if i.err != nil {
+			i.err = &maskedError{redact(i.err.Error()), i.err}
 		}
 	}
 	i.Reply = i.Outcome.Reply

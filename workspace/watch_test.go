@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // watching collects the events of a user as one line each, until ctx ends.
@@ -275,8 +276,10 @@ func TestWatchSeesTheNextWorkspace(t *testing.T) {
 func TestEventJSON(t *testing.T) {
 	e := workspace.Event{
 		Summary: workspace.Summary{UserID: "ann", Version: 3, Seq: 7, Run: &workspace.RunInfo{UserID: "ann", ID: "next"}},
-		Kind:    workspace.EventEnded, Order: 4, MessageID: "1", Reply: "Hi!",
-		Outcome: workspace.Outcome{Status: workspace.StatusDone, RunID: "r"},
+		Event: work.Event{
+			Kind: workspace.EventEnded, Order: 4, MessageID: "1", Reply: "Hi!",
+			Outcome: workspace.Outcome{Status: workspace.StatusDone, RunID: "r"},
+		},
 	}
 	data, err := json.Marshal(e)
 	require.NoError(t, err)
