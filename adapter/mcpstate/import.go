@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,8 +38,14 @@ type ImportOptions struct {
 //
 // A result of one text is that text: JSON if it is JSON. Other results are a
 // list of MCP's contents, which the formats of package provider translate,
-// pictures too. A result that is an error is the error of the call, for the
-// model to read.
+// pictures too. Structured content is the result itself; what a server says
+// beside it, other than its JSON, is the member "content" of that object. The SDK
+// rounds integers above 2^53 in structured content, of which the model is told;
+// those in a text are exact.
+//
+// A result that is an error is the error of the call, for the model to read. So is
+// one that asks for input, if the client of the session does not answer itself:
+// see MultiRoundTripOptions of the SDK.
 func Import(ctx context.Context, session *mcp.ClientSession, opts *ImportOptions) ([]*tool.Tool, error) {
 	if opts == nil {
 		opts = &ImportOptions{}
@@ -83,8 +92,11 @@ func (o *ImportOptions) tool(session *mcp.ClientSession, name string, remote *mc
 		if err != nil {
 			return "", err
 		}
-		if result.IsError {
-			return "", errors.New(texts(result))
+		switch {
+		case result.NeedsInput():
+			return "", inputNeeded(result.InputRequests)
+		case result.IsError:
+			return "", resultError(result)
 		}
 		return content(result)
 	}
@@ -101,34 +113,102 @@ func (o *ImportOptions) meta(ctx context.Context) mcp.Meta {
 	return nil
 }
 
-// content returns a result as JSON. The text is preferred to the structured
-// content, whose numbers the SDK has decoded as float64.
+// roundedNote is for the model: the SDK decodes numbers as float64.
+const roundedNote = "Integers above 2^53 in this result may be rounded."
+
+// content returns a result as JSON. A text that has the JSON of the structured
+// content is preferred to it, because of its digits.
 func content(result *mcp.CallToolResult) (state.JSON, error) {
-	var text *mcp.TextContent
-	if len(result.Content) == 1 {
-		text, _ = result.Content[0].(*mcp.TextContent)
+	structured, contents := result.StructuredContent, result.Content
+	if text, ok := onlyText(contents); ok && state.JSON(text).Valid() && (structured == nil || isJSONOf(text, structured)) {
+		return state.JSON(text), nil
 	}
+	if isRounded(structured) {
+		contents = append(slices.Clip(contents), &mcp.TextContent{Text: roundedNote})
+	}
+	var said any = contents
+	if text, ok := onlyText(contents); ok {
+		said = text
+	}
+	members, isObject := structured.(map[string]any)
+	_, taken := members["content"]
 	switch {
-	case text != nil && state.JSON(text.Text).Valid():
-		return state.JSON(text.Text), nil
-	case len(result.Content) == 0, text != nil && result.StructuredContent != nil:
-		return state.JSONOf(result.StructuredContent)
-	case text != nil:
-		return state.JSONOf(text.Text)
+	case len(contents) == 0:
+		return state.JSONOf(structured)
+	case structured == nil:
+		return state.JSONOf(said)
+	case taken || !isObject:
+		members = map[string]any{"structuredContent": structured}
 	}
-	return state.JSONOf(result.Content)
+	members = maps.Clone(members)
+	members["content"] = said
+	return state.JSONOf(members)
 }
 
-// texts returns the texts of a result.
-func texts(result *mcp.CallToolResult) string {
+// onlyText returns the text of contents that are nothing else.
+func onlyText(contents []mcp.Content) (string, bool) {
+	if len(contents) != 1 {
+		return "", false
+	}
+	text, ok := contents[0].(*mcp.TextContent)
+	if !ok {
+		return "", false
+	}
+	return text.Text, true
+}
+
+// isJSONOf reports whether a text is the JSON of a value that the SDK has decoded.
+func isJSONOf(text string, v any) bool {
+	var said any
+	return json.Unmarshal([]byte(text), &said) == nil && reflect.DeepEqual(said, v)
+}
+
+// isRounded reports whether a decoded value has a number that may have lost
+// digits.
+func isRounded(v any) bool {
+	switch v := v.(type) {
+	case float64:
+		return math.Abs(v) >= 1<<53
+	case []any:
+		return slices.ContainsFunc(v, isRounded)
+	case map[string]any:
+		for _, member := range v {
+			if isRounded(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// resultError returns the error of a result that is one: its texts, and what is
+// structured and not among them.
+func resultError(result *mcp.CallToolResult) error {
 	var lines []string
 	for _, c := range result.Content {
 		if text, ok := c.(*mcp.TextContent); ok {
 			lines = append(lines, text.Text)
 		}
 	}
-	if len(lines) == 0 {
-		return "the tool failed without a text"
+	says := func(text string) bool { return isJSONOf(text, result.StructuredContent) }
+	if result.StructuredContent != nil && !slices.ContainsFunc(lines, says) {
+		if text, err := state.JSONOf(result.StructuredContent); err == nil {
+			lines = append(lines, string(text))
+		}
 	}
-	return strings.Join(lines, "\n")
+	if len(lines) == 0 {
+		return errors.New("the tool failed without a text")
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// inputNeeded returns the error of a call that the server has not made.
+func inputNeeded(requests mcp.InputRequestMap) error {
+	text := "not run: the server asks for input"
+	for _, id := range slices.Sorted(maps.Keys(requests)) {
+		if form, ok := requests[id].(*mcp.ElicitParams); ok {
+			text += ": " + form.Message
+		}
+	}
+	return errors.New(text)
 }

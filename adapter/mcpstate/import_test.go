@@ -23,7 +23,17 @@ func TestResultsOfImportedTools(t *testing.T) {
 	for name, result := range map[string]*mcp.CallToolResult{
 		"fails":      {IsError: true, Content: text},
 		"fails_mute": {IsError: true},
-		"structured": {Content: text, StructuredContent: json.RawMessage(`{"n":1}`)},
+		"fails_rows": {IsError: true, StructuredContent: json.RawMessage(`{"why":"no stock"}`)},
+		"fails_both": {IsError: true, Content: text, StructuredContent: json.RawMessage(`{"n":1}`)},
+		"structured": {StructuredContent: json.RawMessage(`{"n":1}`)},
+		"both":       {Content: text, StructuredContent: json.RawMessage(`{"n":1}`)},
+		"both_taken": {Content: text, StructuredContent: json.RawMessage(`{"content":1}`)},
+		"both_list":  {Content: text, StructuredContent: json.RawMessage(`[1]`)},
+		"both_texts": {Content: append(text, text...), StructuredContent: json.RawMessage(`{"n":1}`)},
+		"digits":     {Content: []mcp.Content{&mcp.TextContent{Text: `{"n": 9007199254740993}`}}, StructuredContent: json.RawMessage(`{"n":9007199254740993}`)},
+		"other_json": {Content: []mcp.Content{&mcp.TextContent{Text: "3"}}, StructuredContent: json.RawMessage(`{"n":1}`)},
+		"rounded":    {StructuredContent: json.RawMessage(`{"n":[9007199254740993]}`)},
+		"asks":       {InputRequests: mcp.InputRequestMap{"1": &mcp.ElicitParams{Mode: "form", Message: "Sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}}},
 		"says":       {Content: text},
 		"nothing":    {},
 	} {
@@ -36,7 +46,13 @@ func TestResultsOfImportedTools(t *testing.T) {
 				return &answer, nil
 			})
 	}
-	imported, err := mcpstate.Import(t.Context(), connectInMemory(t, srv), &mcpstate.ImportOptions{Prefix: "shop_"})
+	ours, theirs := mcp.NewInMemoryTransports()
+	_, err := srv.Connect(t.Context(), theirs, nil)
+	must(err)
+	session := connectTo(t, ours, &mcp.ClientOptions{
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // the host asks people itself
+	}, "")
+	imported, err := mcpstate.Import(t.Context(), session, &mcpstate.ImportOptions{Prefix: "shop_"})
 	must(err)
 	for name, want := range map[string]struct {
 		text  string
@@ -44,7 +60,17 @@ func TestResultsOfImportedTools(t *testing.T) {
 	}{
 		"fails":      {`tool "shop_fails": No such order.`, true},
 		"fails_mute": {`tool "shop_fails_mute": the tool failed without a text`, true},
+		"fails_rows": {`tool "shop_fails_rows": {"why":"no stock"}`, true},
+		"fails_both": {"tool \"shop_fails_both\": No such order.\n{\"n\":1}", true},
 		"structured": {`{"n":1}`, false},
+		"both":       {`{"content":"No such order.","n":1}`, false},
+		"both_taken": {`{"content":"No such order.","structuredContent":{"content":1}}`, false},
+		"both_list":  {`{"content":"No such order.","structuredContent":[1]}`, false},
+		"both_texts": {`{"content":[{"type":"text","text":"No such order."},{"type":"text","text":"No such order."}],"n":1}`, false},
+		"digits":     {`{"n":9007199254740993}`, false},
+		"other_json": {`{"content":"3","n":1}`, false},
+		"rounded":    {`{"content":"Integers above 2^53 in this result may be rounded.","n":[9007199254740992]}`, false},
+		"asks":       {`tool "shop_asks": not run: the server asks for input: Sure?`, true},
 		"says":       {"No such order.", false},
 		"nothing":    {"null", false},
 	} {
