@@ -13,13 +13,14 @@ import (
 
 // sight is what the window of an agent shows of a conversation at one moment.
 type sight struct {
-	st     *state.State    // a snapshot
-	own    []state.Message // the conversation that the program carries along, nil for that of st
-	place  internal.Window // as it is stored
-	begin  int             // the place in the conversation from which all is shown
-	before []int           // the places in front of it that are shown
-	system int             // how many of these are the system prompt
-	shown  []state.Message // without the summary
+	st     *state.State     // a snapshot
+	own    []state.Message  // the conversation that the program carries along, nil for that of st
+	place  internal.Window  // as it is stored
+	begin  int              // the place in the conversation from which all is shown
+	before []int            // the places in front of it that are shown
+	system int              // how many of these are the system prompt
+	shown  []state.Message  // without the summary
+	places map[string][]int // of all messages, by hash: see search
 }
 
 // openSight returns what the agent of a handle is shown of its own conversation, or
@@ -79,14 +80,16 @@ func (s *sight) find(n int) {
 		s.before = append(s.before, s.system)
 		s.system++
 	}
+	shown := make([]bool, begin)
+	for _, i := range s.before {
+		shown[i] = true
+	}
 	for _, pin := range s.place.Pinned {
-		if i := s.search(pin.Hash, begin-pin.Distance, begin); i >= s.system && !slices.Contains(s.before, i) {
-			s.before = append(s.before, i)
+		if i := s.search(pin.Hash, begin-pin.Distance, begin); i >= s.system && !shown[i] {
+			s.before, shown[i] = append(s.before, i), true
 		}
 	}
-	for _, i := range s.before {
-		s.before = append(s.before, s.answersBehind(i)...)
-	}
+	s.addAnswers(shown)
 	slices.Sort(s.before)
 }
 
@@ -118,65 +121,117 @@ func (s *sight) withLater(begin int) int {
 // was: messages in front of it may have been dropped, or added as results of
 // calls. It returns none if there is no such message before the end.
 func (s *sight) search(hash string, place, end int) int {
-	for far := 0; far <= max(place, end-place); far++ {
+	for far := range nearby {
 		for _, i := range [...]int{place - far, place + far} {
 			if i >= 0 && i < end && hashOf(s.at(i)) == hash {
 				return i
 			}
 		}
 	}
-	return none
+	if s.places == nil {
+		s.places = map[string][]int{}
+		for i, m := range s.from(0) {
+			s.places[hashOf(m)] = append(s.places[hashOf(m)], i)
+		}
+	}
+	places, nearest := s.places[hash], none
+	k, _ := slices.BinarySearch(places, min(place, end))
+	for _, i := range places[max(k-1, 0):min(k+1, len(places))] {
+		if i < end && (nearest == none || i-place < place-nearest) {
+			nearest = i
+		}
+	}
+	return nearest
 }
 
-// answersBehind returns the places of the results of the calls at a place, which
-// may have come since the window was moved.
-func (s *sight) answersBehind(place int) (places []int) {
-	calls, ok := s.at(place).(state.ToolCallMessage)
-	if !ok {
-		return nil
-	}
-	open := slices.Clone(sharedCalls(calls))
-	answer := func(m state.Message) bool {
-		result, ok := m.(state.ToolResultMessage)
-		if !ok {
-			return false
-		}
-		k := slices.IndexFunc(open, func(c state.ToolCall) bool { return keyOf(c) == keyOf(result.Call()) })
-		if k >= 0 {
-			open = slices.Delete(open, k, k+1)
-		}
-		return k >= 0
-	}
+// nearby is how far from its place a message is looked for before all messages
+// are indexed.
+const nearby = 16
+
+// addAnswers adds the places of the results of the calls that are shown in front of
+// the beginning: they may have come since the window was moved. shown says of the
+// places there which are shown. Each message is looked at once, whatever the number
+// of open calls.
+func (s *sight) addAnswers(shown []bool) {
+	calls, results := 0, map[state.ToolCall]int{} // that are shown there, behind a place
 	for _, i := range s.before {
-		if i > place {
-			answer(s.at(i))
+		switch m := s.at(i).(type) {
+		case state.ToolCallMessage:
+			calls++
+		case state.ToolResultMessage:
+			results[keyOf(m.Call())]++
 		}
 	}
-	again := map[state.ToolCall]bool{} // behind the beginning
-	for _, m := range s.from(s.begin) {
-		if len(open) == 0 {
-			return nil
+	if calls == 0 {
+		return
+	}
+	behind := s.answersBehind()
+	var hidden map[state.ToolCall][]int // the results of the turn that are not shown
+	end := 0                            // of that turn
+	for place := range shown {
+		if !shown[place] {
+			continue
 		}
-		if calls, ok := m.(state.ToolCallMessage); ok {
-			for _, c := range sharedCalls(calls) {
+		switch m := s.at(place).(type) {
+		case state.ToolResultMessage:
+			results[keyOf(m.Call())]--
+		case state.ToolCallMessage:
+			if place >= end {
+				hidden, end = s.hiddenResults(place+1, shown)
+			}
+			open := map[state.ToolCall]int{}
+			for _, c := range sharedCalls(m) {
+				open[keyOf(c)]++
+			}
+			for key, n := range open {
+				n -= results[key] + behind[key]
+				for ; n > 0 && len(hidden[key]) > 0; hidden[key] = hidden[key][1:] {
+					if i := hidden[key][0]; i > place {
+						s.before, shown[i] = append(s.before, i), true
+						results[key]++
+						n--
+					}
+				}
+			}
+		}
+	}
+}
+
+// answersBehind returns how many results behind the beginning answer calls in front
+// of it.
+func (s *sight) answersBehind() map[state.ToolCall]int {
+	answers, again := map[state.ToolCall]int{}, map[state.ToolCall]bool{}
+	for _, m := range s.from(s.begin) {
+		switch m := m.(type) {
+		case state.ToolCallMessage:
+			for _, c := range sharedCalls(m) {
 				again[keyOf(c)] = true
 			}
-		} else if result, ok := m.(state.ToolResultMessage); ok && !again[keyOf(result.Call())] {
-			answer(m)
-		}
-	}
-	for i := place + 1; i < s.begin && len(open) > 0; i++ {
-		switch m := s.at(i).(type) {
 		case state.ToolResultMessage:
-			if !slices.Contains(s.before, i) && answer(m) {
-				places = append(places, i)
+			if key := keyOf(m.Call()); !again[key] {
+				answers[key]++
 			}
-		case state.ToolCallMessage: // of the same turn
-		default:
-			return places
 		}
 	}
-	return places
+	return answers
+}
+
+// hiddenResults returns the places of the results of a turn, from a place on, that
+// are not shown, and the end of the turn.
+func (s *sight) hiddenResults(place int, shown []bool) (hidden map[state.ToolCall][]int, end int) {
+	hidden = map[state.ToolCall][]int{}
+	for ; place < len(shown); place++ {
+		switch m := s.at(place).(type) {
+		case state.ToolResultMessage:
+			if key := keyOf(m.Call()); !shown[place] {
+				hidden[key] = append(hidden[key], place)
+			}
+		case state.ToolCallMessage:
+		default:
+			return hidden, place
+		}
+	}
+	return hidden, place
 }
 
 // hashOf returns a hash of what a message says. That does not change on the way

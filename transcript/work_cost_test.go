@@ -202,6 +202,64 @@ func TestWorkIsLinear(t *testing.T) {
 	work.Linear(t)
 }
 
+// useWindow moves a window through a conversation, and finds it again when calls
+// have been answered, and when messages have been dropped.
+func useWindow(t *testing.T, msgs []state.Message) {
+	msgs = slices.DeleteFunc(msgs, func(m state.Message) bool { return m == nil })
+	window := &transcript.Window{Target: len(msgs) / 2, Keep: len(msgs) / 4, Tokens: func(state.Message) int { return 1 }}
+	st := state.New(state.MustSchema(state.Limits{ValueBytes: -1}))
+	show := func(msgs []state.Message) {
+		require.NoError(t, state.Messages.Replace(st, msgs))
+		for range 2 {
+			if _, err := window.Messages(t.Context(), st, 0); err != nil {
+				require.ErrorIs(t, err, transcript.ErrWindow)
+			}
+		}
+		_, err := transcript.PlaceOf(st)
+		require.NoError(t, err)
+		if _, err = window.Show(t.Context(), st, msgs, 0); err != nil {
+			require.ErrorIs(t, err, transcript.ErrWindow)
+		}
+	}
+	show(msgs)
+	show(append(msgs, state.UserText("and now?")))
+	var answers []state.ToolResultMessage
+	for i, c := range transcript.Pending(msgs) {
+		if i%3 == 0 {
+			answers = append(answers, state.ToolResult(c, "1"))
+		}
+	}
+	answered, err := transcript.Answer(msgs, answers...)
+	require.NoError(t, err)
+	show(answered)
+	var rest []state.Message
+	for i, m := range answered {
+		if i%4 > 0 {
+			rest = append(rest, m)
+		}
+	}
+	show(rest)
+}
+
+// The work of a Window is proportional to the conversation, however many calls
+// are open, and whatever has become of the messages that it shows.
+func TestWorkOfAWindowIsLinear(t *testing.T) {
+	effort.Cost(t)
+	work := testkit.Work{Packages: ".", Size: 4000, More: 4, Cases: map[string]func(*testing.T, int){
+		"open calls between questions": func(t *testing.T, n int) {
+			var msgs []state.Message
+			for i := range n / 3 {
+				msgs = append(msgs, state.UserText(fmt.Sprint("question ", i)), state.ToolCalls(call(i)), state.AssistantText("answer"))
+			}
+			useWindow(t, msgs)
+		},
+	}}
+	for name, conversation := range hostile {
+		work.Cases[name] = func(t *testing.T, n int) { useWindow(t, conversation(n)) }
+	}
+	work.Linear(t)
+}
+
 func TestCheckDoesNotCopyCalls(t *testing.T) {
 	effort.Cost(t)
 	allocations := func(n int) float64 {
