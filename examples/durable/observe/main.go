@@ -108,7 +108,10 @@ func first(ctx context.Context, tracer *otelstate.Tracer, db store.Store) error 
 		}
 	}
 	<-begun
-	return errors.Join(stop(), m.Close())
+	if err := m.Close(); !errors.Is(err, workspace.ErrBusy) { // it cuts off the run of message 2
+		return fmt.Errorf("observe: close with a run under way: %w", err)
+	}
+	return stop()
 }
 
 // second handles what the first process has left.
