@@ -195,7 +195,7 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 			if len(open.answers.given) == 0 {
 				d.completed = append(d.completed, open)
 			}
-			open.answers.given = append(open.answers.given, answer{call, m})
+			open.answers.given = append(open.answers.given, answer{call, resultOf(m, *open.matcher.calls[call].ToolCall)})
 			open.matcher.taken[call] = true
 			return nil
 		}
@@ -268,8 +268,10 @@ func callsIn(output []Message) []callPlace {
 // callMatcher finds the calls that results answer, each of which has at most
 // one answer.
 //
-// A call is known by its id, or by its name if the provider gives no ids. Of
-// several calls with one id, the one with the same name is preferred.
+// A result that has the key of a call answers that call alone. One without a key
+// knows the call by its id, or by its name if the provider gives no ids: it
+// answers the first such call, of those with one id preferably one of the same
+// name.
 type callMatcher struct {
 	calls   []callPlace
 	taken   []bool // by call: it has an answer
@@ -286,7 +288,11 @@ func newMatcher(calls []callPlace) *callMatcher {
 func (m *callMatcher) match(call ToolCall) (number int, known bool) {
 	number = -1
 	for i, c := range m.calls {
-		if c.ID != call.ID || c.ID == "" && c.Name != call.Name {
+		if call.Key != "" && c.Key != "" {
+			if c.Key != call.Key {
+				continue
+			}
+		} else if c.ID != call.ID || c.ID == "" && c.Name != call.Name {
 			continue
 		}
 		known = true
@@ -304,14 +310,16 @@ func (m *callMatcher) match(call ToolCall) (number int, known bool) {
 // checkName returns an error if the call that a new answer would be matched with
 // has another name than the answer says. Recorded results may have any name.
 func (m *callMatcher) checkName(number int, answered ToolCall) error {
-	if number < 0 || answered.ID == "" || answered.Name == "" || m.calls[number].Name == answered.Name {
+	if number < 0 || answered.Name == "" || m.calls[number].Name == answered.Name {
 		return nil
 	}
-	isNamed := func(c callPlace) bool { return c.ID == answered.ID && c.Name == answered.Name }
-	if slices.ContainsFunc(m.calls, isNamed) {
+	by := "id"
+	if answered.Key != "" && answered.Key == m.calls[number].Key {
+		by = "key"
+	} else if slices.ContainsFunc(m.calls, func(c callPlace) bool { return c.ID == answered.ID && c.Name == answered.Name }) {
 		return ErrAnswered
 	}
-	return fmt.Errorf("%w: the call with this id is of %s", ErrUnknownCall, fault.Quote(m.calls[number].Name))
+	return fmt.Errorf("%w: the call with this %s is of %s", ErrUnknownCall, by, fault.Quote(m.calls[number].Name))
 }
 
 // take takes the call that a message answers and returns its number, or -1 if
@@ -374,8 +382,8 @@ func (a *answers) size() int {
 // trimmed, is pending until its result has an answer. An agent that may not read
 // Messages does not see the answers there.
 //
-// A suspended call stands for the first pending one with its id, or with its
-// name if it has no id.
+// A suspended call is found by its key. One without a key stands for the first
+// pending one with its id, or with its name if it has no id.
 func (hs *History) Pending(suspended ...ToolCall) []ToolCall {
 	h := hs.state.on()
 	seen := hs.seen() // first: a call that is answered after it is not pending below
@@ -401,29 +409,13 @@ func (hs *History) Pending(suspended ...ToolCall) []ToolCall {
 
 // waitingCalls says which of the open calls of all results are suspended.
 func waitingCalls(open []callPlace, suspended []ToolCall) []bool {
-	type key struct{ id, name string } // the name only if there is no id
-	keyOf := func(c ToolCall) key {
-		if c.ID != "" {
-			return key{id: c.ID}
-		}
-		return key{name: c.Name}
-	}
-	places := map[key][]int{}
-	for i, c := range open {
-		k := keyOf(*c.ToolCall)
-		places[k] = append(places[k], i)
-	}
-	waiting := make([]bool, len(open))
+	m := newMatcher(open)
 	for _, c := range suspended {
-		list := places[keyOf(c)]
-		if len(list) == 0 {
-			continue
+		if number, _ := m.match(c); number >= 0 {
+			m.taken[number] = true
 		}
-		at := max(0, slices.IndexFunc(list, func(i int) bool { return open[i].Name == c.Name }))
-		waiting[list[at]] = true
-		places[keyOf(c)] = slices.Delete(list, at, at+1)
 	}
-	return waiting
+	return m.taken
 }
 
 // appendOpen appends the calls of a result that have no answer, neither there

@@ -67,6 +67,7 @@ func (hs *History) push(r InferenceResult, says bool) error {
 		r.CreatedAt = time.Now()
 	}
 	r.setTimes()
+	r.giveKeys()
 	if err := r.check(h.schema.limits.ValueBytes); err != nil {
 		return err
 	}
@@ -88,7 +89,11 @@ func (h *handle) pushAndSay(p *resultPush, sp *fieldSpec, r *InferenceResult) er
 		o = sp.newOp(OpSet, appendHandler)
 	}
 	o.Author, o.Borrowed = h.author, false
+	said, hasCalls := *r, slices.ContainsFunc(r.Output, isToolCall)
 	plan := func(t *engine.Tree) ([]engine.Edit, error) {
+		if *r = said; hasCalls {
+			r.distinguish(listIn(t.Get(sp.address()), &sp.form), h.schema.history.stackIn(t.Get(h.schema.history.address())))
+		}
 		p.push(h, t, r)
 		p.ops[1] = o
 		return p.edits[:], p.say(sp, t, r)
@@ -271,10 +276,11 @@ func (hs *History) Answer(results ...ToolResultMessage) error {
 // handle, a result with the name of another agent must be on the stack already.
 func (hs *History) Load(results []InferenceResult, messages []Message) error {
 	h := hs.state.on()
-	st, err := hs.stackToReset("load", results)
+	st, keyed, err := hs.stackToReset("load", results)
 	if err != nil {
 		return err
 	}
+	messages = keyed.replace(messages)
 	sp := h.schema.messages()
 	o := sp.onReplace
 	o.Author = h.author
@@ -366,7 +372,7 @@ func (hs *History) Pop() (InferenceResult, bool, error) {
 // with the name of another agent must be on the stack already.
 func (hs *History) Reset(results []InferenceResult) error {
 	h := hs.state.on()
-	st, err := hs.stackToReset(string(OpReset), results)
+	st, _, err := hs.stackToReset(string(OpReset), results)
 	if err != nil {
 		return err
 	}
@@ -377,29 +383,31 @@ func (hs *History) Reset(results []InferenceResult) error {
 	return h.explain(err)
 }
 
-// stackToReset returns the stack of results that the handle may reset to. op is
-// what the caller does.
-func (hs *History) stackToReset(op string, results []InferenceResult) (*resultStack, error) {
+// stackToReset returns the stack of results that the handle may reset to, and the
+// messages whose calls have got keys. op is what the caller does.
+func (hs *History) stackToReset(op string, results []InferenceResult) (*resultStack, keyedMessages, error) {
 	h := hs.state.on()
 	if err := h.branch.Alive(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !h.mayWrite(h.schema.messages()) {
-		return nil, h.denied(op, historyName)
+		return nil, nil, h.denied(op, historyName)
 	}
 	if err := hs.mayReset(op, results); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	st := newResultStack(h.schema.history.classes)
+	st, keyed := newResultStack(h.schema.history.classes), keyedMessages{}
 	for i := range results {
 		r := results[i]
 		r.setTimes()
+		r.giveKeys()
+		keyed.note(&results[i], &r)
 		if err := r.check(h.schema.limits.ValueBytes); err != nil {
-			return nil, within(fmt.Sprintf("results[%d]", i), err)
+			return nil, nil, within(fmt.Sprintf("results[%d]", i), err)
 		}
 		st = st.push(&r, 0)
 	}
-	return st, nil
+	return st, keyed, nil
 }
 
 // mayReset returns an error if the handle may not put one of the results on the

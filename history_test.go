@@ -3,6 +3,7 @@ package state_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/callkeys"
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/transcript"
@@ -63,10 +65,12 @@ func TestAppendAlsoAppendsOutputThenToolCallsToMessagesInTheSameVersion(t *testi
 	require.Equal(t, uint64(2), st.Version())
 	got, err := state.Messages.Get(st)
 	require.NoError(t, err)
-	require.Equal(t, []state.Message{state.UserText("hello"), r.Output[0], r.Output[1], r.ToolCalls[0]}, got)
+	require.Equal(t, []state.Message{state.UserText("hello"), r.Output[0], r.Output[1], r.ToolCalls[0]}, callkeys.Without(got...))
 	last, ok := st.History().Last()
 	require.True(t, ok)
-	require.Empty(t, cmp.Diff(r, last), "every member, Raw byte for byte")
+	require.Empty(t, cmp.Diff(r, last, callkeys.Ignored), "every member, Raw byte for byte")
+	require.Equal(t, got[1:], []state.Message{last.Output[0], last.Output[1], last.ToolCalls[0]}, "with the same key")
+	require.Equal(t, callkeys.Of(t, st, ruleCall.ID), last.ToolCalls[0].Call().Key)
 	changes := ruleChanges(t, st, 1)
 	require.Len(t, changes, 2)
 	for _, c := range changes {
@@ -217,8 +221,8 @@ func TestFormatJoinsWhatItMakesOfEachResult(t *testing.T) {
 	st := ruleHistory(t, "0", "1")
 	r := ruleResult("0", "")
 	one := []state.Message{r.Output[0], r.Output[1], r.ToolCalls[0]}
-	require.Equal(t, slices.Concat(one, one), st.History().Format(nil), "output, then tool calls")
-	require.Equal(t, slices.Concat(one, one), st.History().Format(nil), "and it can be asked again")
+	require.Equal(t, slices.Concat(one, one), callkeys.Without(st.History().Format(nil)...), "output, then tool calls")
+	require.Equal(t, st.History().Format(nil), st.History().Format(nil), "and it can be asked again")
 	require.Equal(t, []state.Message{state.UserText("agent 0"), state.UserText("agent 1")}, st.History().Format(func(r state.InferenceResult) []state.Message {
 		return []state.Message{state.UserText(r.Agent)}
 	}))
@@ -540,7 +544,7 @@ func TestPushLeavesMessagesAlone(t *testing.T) {
 	require.Equal(t, uint64(2), st.Version())
 	require.Equal(t, "hello", partSaid(st))
 	last, _ := st.History().Last()
-	require.Empty(t, cmp.Diff(r, last))
+	require.Empty(t, cmp.Diff(r, last, callkeys.Ignored))
 	changes := ruleChanges(t, st, 1)
 	require.Len(t, changes, 1)
 	require.Equal(t, state.OpAppend, changes[0].Op)
@@ -604,7 +608,10 @@ func TestAppendInPiecesIsAppend(t *testing.T) {
 			}
 		}
 		require.Equal(t, partSaid(whole), partSaid(pieces))
-		require.Empty(t, cmp.Diff(whole.History().Results(), pieces.History().Results()))
+		require.Empty(t, cmp.Diff(whole.History().Results(), pieces.History().Results(), callkeys.Ignored))
+		for _, st := range []*state.State{whole, pieces} {
+			requireKeys(t, st)
+		}
 	})
 }
 
@@ -717,7 +724,7 @@ func TestAnswerRefuses(t *testing.T) {
 		"zero":     {[]state.ToolResultMessage{partDone(calls[1]), {}}, state.ErrWrongType, `state: "history": $[1]: want a message, got the zero message`},
 		"large": {
 			[]state.ToolResultMessage{state.ToolResult(calls[1], state.JSONText(strings.Repeat("x", 2_000)))},
-			state.ErrLimitExceeded, `state: "history": limit ValueBytes: 2453 is more than 2000`,
+			state.ErrLimitExceeded, `state: "history": limit ValueBytes: 2549 is more than 2000`,
 		},
 	} {
 		ruleUnchanged(t, st, func() {
@@ -740,8 +747,63 @@ func TestRecordedResultsOfAnotherNameAreMatched(t *testing.T) {
 	require.Empty(t, st.History().Pending())
 }
 
-// Of an output with many calls, too, an answer is for the first open call of its
-// id and name.
+// requireKeys requires that the calls of a history have different keys, and that
+// their results and the conversation have the same ones. Their ids are unique.
+func requireKeys(t require.TestingT, st *state.State) {
+	keys := map[string]string{} // by ids
+	for i, m := range append(st.History().Format(nil), state.Messages.GetOr(st, nil)...) {
+		var calls []state.ToolCall
+		switch m := m.(type) {
+		case state.ToolCallMessage:
+			calls = m.Calls()
+		case state.ToolResultMessage:
+			calls = []state.ToolCall{m.Call()}
+		}
+		for _, c := range calls {
+			require.Regexp(t, "^c[A-Za-z0-9_-]{14}$", c.Key)
+			if keys[c.ID] == "" {
+				require.NotContains(t, slices.Collect(maps.Values(keys)), c.Key)
+				keys[c.ID] = c.Key
+			}
+			require.Equal(t, keys[c.ID], c.Key, "message %d", i)
+		}
+	}
+}
+
+// A key whose first letter is r says that another call had the id before.
+func TestKeysDoNotTellAnAgentWhatItMayNotRead(t *testing.T) {
+	st := state.New(state.MustSchema(state.Team{"a": {"b"}}, &state.Field[[]state.Message]{Name: "messages", Owner: "a"}))
+	letter := func(agent, id string) string { // the host writes what the agent says into the conversation
+		said := []state.Message{state.ToolCalls(partCalls(id)...)}
+		require.NoError(t, st.History().Append(state.InferenceResult{Agent: agent, Output: said}))
+		r, _ := st.As(agent).History().Last()
+		return r.Output[0].(state.ToolCallMessage).Calls()[0].Key[:1]
+	}
+	require.Equal(t, "c", letter("a", "1"))
+	require.Equal(t, "c", letter("b", "1"), "b does not see the call of a")
+	require.Equal(t, "r", letter("b", "1"), "and sees its own")
+	require.Equal(t, "r", letter("a", "1"))
+	require.Equal(t, "c", letter("b", "2"))
+	require.Equal(t, "r", letter("a", "2"), "a reads the conversation")
+}
+
+// A key that is given stays, unless another call of the conversation has it.
+func TestAppendDrawsAKeyForACallWhoseKeyIsTaken(t *testing.T) {
+	st, other := state.New(nil), state.New(nil)
+	partOpen(t, st, "1", partCalls("1")...)
+	given := st.History().Pending()
+	partOpen(t, other, "1", given...)
+	require.Equal(t, given, other.History().Pending())
+	partOpen(t, st, "2", given[0])
+	pending := st.History().Pending()
+	require.Len(t, pending, 2)
+	require.NotEqual(t, pending[0].Key, pending[1].Key)
+	require.Equal(t, "r", pending[1].Key[:1], "its id repeats, too")
+}
+
+// Of an output with many calls, too, an answer with a key is for the call with
+// it, whatever its id is, and one without is for the first open call of its id
+// and name.
 func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
@@ -755,13 +817,23 @@ func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 		st := state.New(nil)
 		output := []state.Message{state.ToolCalls(calls...)}
 		require.NoError(t, st.History().Append(state.InferenceResult{Output: output}))
+		calls = st.History().Pending()
 
 		given := make([]state.JSON, len(calls))
 		for i := range 50 {
 			call := newCall()
+			switch call.Key = pick("key", "", "", "known", "other"); call.Key {
+			case "known":
+				call.Key = rapid.SampledFrom(calls).Draw(t, "call").Key
+			case "other":
+				call.Key = "cOtherOtherOther"
+			}
 			known, open, number := false, false, -1
 			for n, c := range calls {
 				fits := c.ID == call.ID && (c.ID != "" || c.Name == call.Name)
+				if call.Key != "" {
+					fits = c.Key == call.Key
+				}
 				known = known || fits && c.Name == call.Name
 				open = open || fits && given[n] == ""
 				if fits && given[n] == "" && number < 0 && c.Name == call.Name {
@@ -773,7 +845,9 @@ func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 			case number >= 0:
 				require.NoError(t, err)
 				given[number] = state.JSON(fmt.Sprint(i))
-			case known, !open && slices.ContainsFunc(calls, func(c state.ToolCall) bool { return call.ID != "" && c.ID == call.ID }):
+			case known, !open && slices.ContainsFunc(calls, func(c state.ToolCall) bool {
+				return call.Key == "" && call.ID != "" && c.ID == call.ID || call.Key != "" && c.Key == call.Key
+			}):
 				require.ErrorIs(t, err, state.ErrAnswered)
 			default:
 				require.ErrorIs(t, err, state.ErrUnknownCall)
@@ -783,6 +857,10 @@ func TestAnswersOfManyCallsAreMatchedAsThoseOfFew(t *testing.T) {
 		var got []state.JSON
 		for _, m := range r.ToolCalls {
 			got = append(got, state.JSON(m.Text()))
+			number := slices.IndexFunc(calls, func(c state.ToolCall) bool { return c.Key == m.Call().Key })
+			require.Equal(t, calls[number].ID, m.Call().ID)
+			require.Equal(t, calls[number].Name, m.Call().Name)
+			require.Equal(t, given[number], state.JSON(m.Text()))
 		}
 		require.ElementsMatch(t, slices.DeleteFunc(given, func(v state.JSON) bool { return v == "" }), got)
 	})
@@ -821,7 +899,7 @@ func TestAnswerNeedsTheRightsOfAppend(t *testing.T) {
 	changes := ruleChanges(t, st.As("b"), before)
 	require.Len(t, changes, 1)
 	require.Equal(t, state.OpAnswer, changes[0].Op)
-	require.Equal(t, []state.ToolResultMessage{partDone(call)}, changes[0].Value)
+	require.Equal(t, []state.ToolResultMessage{partDone(call)}, callkeys.Changes(changes...)[0].Value)
 }
 
 // Whose call it is matters only while it is open.
@@ -850,9 +928,9 @@ func TestAnswersInTheJournal(t *testing.T) {
 		require.Equal(t, "why", c.Cause)
 	}
 	require.Empty(t, changes[0].Field)
-	require.Equal(t, []state.ToolResultMessage{partDone(calls[0]), partDone(calls[1])}, changes[0].Value)
+	require.Equal(t, []state.ToolResultMessage{partDone(calls[0]), partDone(calls[1])}, callkeys.Changes(changes...)[0].Value)
 	require.Equal(t, "messages", changes[1].Field)
-	require.Equal(t, []state.Message{partDone(calls[0]), partDone(calls[1])}, changes[1].Value)
+	require.Equal(t, []state.Message{partDone(calls[0]), partDone(calls[1])}, callkeys.Changes(changes...)[1].Value)
 	past, err := st.At(1)
 	require.NoError(t, err)
 	require.Equal(t, "[a b]", partSaid(past))
@@ -959,7 +1037,7 @@ func TestLoadSetsResultsAndMessagesAsGiven(t *testing.T) {
 	msgs := []state.Message{state.UserText("hi"), state.AssistantText("hello")}
 	require.NoError(t, st.History().Load(results, msgs))
 	require.Equal(t, version+1, st.Version())
-	require.Empty(t, cmp.Diff(results, st.History().Results()))
+	require.Empty(t, cmp.Diff(results, st.History().Results(), callkeys.Ignored))
 	require.Equal(t, msgs, state.Messages.GetOr(st, nil))
 	changes := ruleChanges(t, st, version)
 	require.Len(t, changes, 2)
@@ -997,10 +1075,14 @@ func TestLoadIsAllOrNothing(t *testing.T) {
 		msgs    []state.Message
 		want    error
 	}{
-		"no right":           {"b", nil, nil, state.ErrDenied},
-		"of another":         {"a", []state.InferenceResult{{Agent: "b"}}, nil, state.ErrDenied},
-		"not valid":          {"a", nil, []state.Message{hi, hi, hi, hi}, errRuleEven},
-		"no message":         {"a", nil, []state.Message{nil}, state.ErrWrongType},
+		"no right":          {"b", nil, nil, state.ErrDenied},
+		"of another":        {"a", []state.InferenceResult{{Agent: "b"}}, nil, state.ErrDenied},
+		"not valid":         {"a", nil, []state.Message{hi, hi, hi, hi}, errRuleEven},
+		"no message":        {"a", nil, []state.Message{nil}, state.ErrWrongType},
+		"no message of two": {"a", []state.InferenceResult{ruleResult("2", "a")}, []state.Message{nil, state.TextMessage{}}, state.ErrWrongType},
+		"no message of a result": {"a", []state.InferenceResult{{
+			Agent: "a", Output: []state.Message{state.ToolCalls(ruleCall), state.ToolCallMessage{}}, ToolCalls: []state.ToolResultMessage{{}},
+		}}, nil, state.ErrWrongType},
 		"no message of one":  {"a", []state.InferenceResult{{Agent: "a", Output: []state.Message{nil}}}, nil, state.ErrWrongType},
 		"too many results":   {"a", []state.InferenceResult{{Agent: "a"}, {Agent: "a"}, {Agent: "a"}}, nil, state.ErrLimitExceeded},
 		"messages too large": {"a", nil, []state.Message{state.UserText(strings.Repeat("x", 2_000))}, state.ErrLimitExceeded},

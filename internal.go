@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/form"
 	"github.com/agentstate/state/internal/persist"
@@ -194,6 +195,49 @@ func declareTypes() bool {
 	return true
 }
 
+// Admitted returns the agents of the team of a State that are in a scope. Without
+// a team, they are those that the scope names.
+func (Insider) Admitted(st *State, s Scope) []string {
+	team := st.on().schema.team
+	if team == nil {
+		return append([]string{}, s.agents()...)
+	}
+	return append([]string{}, s.admitted(team.members(), "")...)
+}
+
+// CheckAnswers returns the error that [History.Answer] would return for results of
+// these calls, and changes nothing.
+func (Insider) CheckAnswers(st *State, calls []ToolCall) error {
+	h := st.on()
+	d := answersDraft{handle: h, stack: h.schema.history.stackIn(h.branch.Slot(&h.schema.history.slot))}
+	for _, c := range calls {
+		if err := d.add(ToolResult(c, "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckWrite returns the error of a write to a field that the handle may not
+// write.
+func (Insider) CheckWrite(st *State, field string) error {
+	h := st.on()
+	if sp, ok := h.schema.byName[field]; ok && !h.mayWrite(sp) {
+		return h.denied(string(OpSet), field)
+	}
+	return nil
+}
+
+// ResultOf returns a message as the result of a call: with its key, and with its id
+// and name if the message knows it by its key.
+func (Insider) ResultOf(m ToolResultMessage, c ToolCall) ToolResultMessage { return resultOf(m, c) }
+
+// WithKey returns a result whose call has a key.
+func (Insider) WithKey(m ToolResultMessage, key string) ToolResultMessage { return keyedResult(m, key) }
+
+// WithoutKeys returns a message without the keys of its calls.
+func (Insider) WithoutKeys(m Message) Message { return withoutKeys(m) }
+
 // MayRead reports whether a handle may read the field or the key with a name.
 func (Insider) MayRead(st *State, name string) bool {
 	_, _, err := st.on().toRead(name)
@@ -202,3 +246,26 @@ func (Insider) MayRead(st *State, name string) bool {
 
 // JSONWithout returns the JSON of a handle without the value of a field.
 func (Insider) JSONWithout(st *State, field string) ([]byte, error) { return st.json(field) }
+
+// WithWireIDs returns messages whose calls, and results, have the ids by which
+// requests name them, where their own are missing or repeat.
+func (Insider) WithWireIDs(msgs []Message) []Message {
+	named := make([]Message, len(msgs))
+	for i, m := range msgs {
+		named[i] = withWireIDs(m)
+	}
+	return named
+}
+
+// KeyOfID returns the key of the latest recorded call that requests name by an id, or
+// "".
+func (Insider) KeyOfID(st *State, id string) (key string) {
+	for _, r := range st.History().All() {
+		for _, c := range callsIn(r.Output) {
+			if callkey.IDOf(c.ID, c.Key) == id {
+				key = c.Key
+			}
+		}
+	}
+	return key
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/callkeys"
 )
 
 // The tests of this file prove that values are isolated: no caller can change
@@ -327,7 +328,7 @@ func TestResultsAndMessagesAreCopies(t *testing.T) {
 		require.NoError(t, twin.History().Append(ruleResult(fmt.Sprint(i), "a")))
 		require.NoError(t, state.Messages.Set(twin, []state.Message{state.UserText("hi")}))
 	}
-	require.Equal(t, ruleExport(t, twin), ruleExport(t, st), "what went in")
+	require.Equal(t, callkeys.Masked(ruleExport(t, twin)), callkeys.Masked(ruleExport(t, st)), "what went in")
 	ruleUnchanged(t, st, func() {
 		h := st.History()
 		first, _ := h.At(0)
@@ -349,7 +350,7 @@ func TestResultsAndMessagesAreCopies(t *testing.T) {
 	isoSpoilAll(reset)
 	last, _ := st.History().Last()
 	require.Equal(t, "r", last.ID)
-	require.Equal(t, ruleResult("r", "a").Output, last.Output)
+	require.Equal(t, ruleResult("r", "a").Output, callkeys.Without(last.Output...))
 }
 
 // The tests below are about fields that are Ephemeral and NoCopy, whose

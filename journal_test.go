@@ -16,6 +16,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/test/callkeys"
 	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/internal/test/statemodel"
 	"github.com/agentstate/state/transcript"
@@ -45,7 +46,7 @@ func TestAChangeHoldsTheUpdateNotTheResult(t *testing.T) {
 		for i := range tt.want {
 			tt.want[i].Version = v
 		}
-		require.ElementsMatch(t, tt.want, ruleChanges(t, st, v-1))
+		require.ElementsMatch(t, tt.want, callkeys.Changes(ruleChanges(t, st, v-1)...))
 	}
 	require.Len(t, ruleChanges(t, st, v), 0)
 	require.Len(t, ruleChanges(t, st, v+99), 0)
@@ -510,11 +511,14 @@ func TestEffectsAreTheLeastThatChanged(t *testing.T) {
 	raw := func(raw string) func(*state.State) error {
 		return func(st *state.State) error { return st.History().Reset([]state.InferenceResult{{Raw: raw}}) }
 	}
+	recorded := ruleHistory(t, "1", "2", "3", "4").History().Results() // their calls have keys
 	results := func(ids ...string) func(*state.State) error {
 		return func(st *state.State) error {
 			var list []state.InferenceResult
-			for _, id := range ids {
-				list = append(list, ruleResult(id, "a"))
+			for _, r := range recorded {
+				if slices.Contains(ids, r.ID) {
+					list = append(list, r)
+				}
 			}
 			return st.History().Reset(list)
 		}
@@ -631,14 +635,14 @@ func TestEffectsThatCannotBeEncodedNameTheField(t *testing.T) {
 }
 
 func TestResultsThatDifferInATimeOnlyAreAnEffect(t *testing.T) {
-	first := ruleResult("1", "a")
+	first, _ := ruleHistory(t, "1").History().Last() // its call has a key
 	for name, change := range map[string]func(r *state.InferenceResult){
 		"started": func(r *state.InferenceResult) { r.StartedAt = time.Time{} },
 		"created": func(r *state.InferenceResult) { r.CreatedAt = r.CreatedAt.Add(1) },
 	} {
 		st := state.New(nil)
 		require.NoError(t, st.History().Reset([]state.InferenceResult{first}))
-		before, second := st.Snapshot(), ruleResult("1", "a")
+		before, second := st.Snapshot(), first
 		change(&second)
 		require.NoError(t, st.History().Reset([]state.InferenceResult{second}))
 		effects, err := st.Effects(before)

@@ -4,16 +4,22 @@ import (
 	"hash/maphash"
 	"strings"
 
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 )
 
 // ToolCall is one call of a tool.
 type ToolCall struct {
-	ID    string // not unique, and "" with some providers
+	ID    string // by which the provider knows the call; it may repeat, and is "" with some
 	Name  string
 	Input JSON // the arguments; "" if absent
 	Extra JSON // an object of the call's other members as they came, or ""
+	// Key identifies the call. [History.Append] draws it at random when the answer
+	// is recorded, and it stays: in other processes, after a takeover, in exports.
+	// It is 15 to 64 letters, digits, "-", "_" and ".". Before that, and in
+	// messages that are no part of a recorded answer, it is "".
+	Key string
 }
 
 const (
@@ -354,6 +360,11 @@ func (r *bodyReader) toolCall(tool jsontext.Span) (call ToolCall, err error) {
 			if text == `"tool"` {
 				return nil // as in every message that this library makes
 			}
+		case "key":
+			if key := text.text(); jsontext.Kind(value.In(r.data)) == "string" && callkey.Valid(key) {
+				call.Key = key
+				return nil
+			}
 		default:
 			if err := checkCase(string(name), "type", "id", "name", "input"); err != nil {
 				return err
@@ -433,10 +444,16 @@ func appendCall(b []byte, call ToolCall, depth int) []byte {
 		b = appendJSON(b, call.Input, depth)
 	}
 	for _, m := range extra.Without("id", "name", "input") {
+		if m.Name == "key" && call.Key != "" {
+			continue
+		}
 		b = append(b, ',')
 		b = jsontext.AppendQuote(b, m.Name)
 		b = append(b, ':')
 		b = jsontext.AppendCompact(b, m.Value)
+	}
+	if callkey.Valid(call.Key) {
+		b = appendKey(b, call.Key)
 	}
 	return append(b, '}')
 }

@@ -208,17 +208,18 @@ func (p *spyProgram) give(actor *spyPlace) {
 
 // compare fails the test if the observer has seen different things.
 func (p *spyProgram) compare() {
-	a, b := &p.worlds[0].seen, &p.worlds[1].seen
-	if !p.over && !bytes.Equal(a.Bytes(), b.Bytes()) {
-		x, y := strings.Split(a.String(), "\n"), strings.Split(b.String(), "\n")
+	a, b := spyWithoutKeys(p.worlds[0].seen.Bytes()), spyWithoutKeys(p.worlds[1].seen.Bytes())
+	if !p.over && !bytes.Equal(a, b) {
+		x, y := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
 		i := 0
 		for i < min(len(x), len(y))-1 && x[i] == y[i] {
 			i++
 		}
 		require.Failf(p.t, "seen", "program %d: %q sees\n%s\nor, with other hidden things,\n%s", p.seed, p.as, x[i], y[i])
 	}
-	a.Reset()
-	b.Reset()
+	for _, w := range p.worlds {
+		w.seen.Reset()
+	}
 }
 
 var spyWords = []string{"", "a", "Zz", "0", "null", "[SECRET]", "\"quoted\"", "two\nlines", "<b>&", "naïve", "日本語", "\u202eabc", "\x00\x1b", `{"a":1}`, "- pub (string) = \"x\"\n"}
@@ -250,6 +251,23 @@ func spyValue(rng *rand.Rand, kind string, unique int) any {
 	}
 	kinds := []string{"string", "list", "int", "map"}
 	return spyValue(rng, kinds[rng.IntN(len(kinds))], unique)
+}
+
+// spyKey is where a key of a call begins in JSON.
+var spyKey = regexp.MustCompile(`"key":"([a-z][A-Za-z0-9_-]{14})"`)
+
+// spyWithoutKeys returns what was seen with the keys of calls, which are random,
+// numbered behind their first letters, in the order in which they appear.
+func spyWithoutKeys(seen []byte) []byte {
+	names := map[string]string{}
+	for _, found := range spyKey.FindAllSubmatch(seen, -1) {
+		key := string(found[1])
+		if names[key] == "" {
+			names[key] = fmt.Sprintf("%c-key-%d", key[0], len(names)+1)
+			seen = bytes.ReplaceAll(seen, found[1], []byte(names[key]))
+		}
+	}
+	return seen
 }
 
 // spyVersion is where a state prints its version, which is the same on all
@@ -557,6 +575,9 @@ func (p *spyProgram) answerHidden(w *spyWorld, st *state.State) {
 	if !strings.HasPrefix(call.ID, "h") || w.rng.IntN(2) == 0 {
 		st = st.As(r.Agent)
 	}
+	if w.rng.IntN(2) == 0 {
+		call.Key = ""
+	}
 	_ = st.History().Answer(state.ToolError(call, p.hiddenValue(w, "string").(string)))
 }
 
@@ -772,24 +793,32 @@ func (p *spyProgram) actOnHistory(pl, actor spyPlace) {
 // an id of its own is answered by the agent of the result, as in answerHidden.
 func (p *spyProgram) actAnswer(actor spyPlace) {
 	call, agent := p.sharedCall(), aclMembers[p.rng.IntN(len(aclMembers))]
-	var seen []state.InferenceResult
-	for _, r := range actor.at[0].History().All() {
-		if p.seesResult(r.Agent) && len(r.Output) > 1 {
-			seen = append(seen, r)
+	calls := [2]state.ToolCall{call, call}
+	var seen [2][]state.InferenceResult
+	for world, st := range actor.at {
+		for _, r := range st.History().All() {
+			if p.seesResult(r.Agent) && len(r.Output) > 1 {
+				seen[world] = append(seen[world], r)
+			}
 		}
 	}
-	if len(seen) > 0 && p.rng.IntN(4) > 0 {
-		r := seen[p.rng.IntN(len(seen))]
-		call, agent = r.Output[1].(state.ToolCallMessage).Calls()[0], r.Agent
+	if n := len(seen[0]); n > 0 && n == len(seen[1]) && p.rng.IntN(4) > 0 {
+		i, keyed := p.rng.IntN(n), p.rng.IntN(2) == 0
+		for world := range calls {
+			calls[world], agent = seen[world][i].Output[1].(state.ToolCallMessage).Calls()[0], seen[world][i].Agent
+			if !keyed {
+				calls[world].Key = ""
+			}
+		}
 	} else if !p.seesResult(agent) && !actor.spy {
 		return
 	}
-	result := state.ToolError(call, spyValue(p.rng, "string", 0).(string))
-	p.both(actor, "answer", func(_ int, st *state.State) error {
-		if !actor.spy && !strings.HasPrefix(call.ID, "c") {
+	text := spyValue(p.rng, "string", 0).(string)
+	p.both(actor, "answer", func(world int, st *state.State) error {
+		if !actor.spy && !strings.HasPrefix(calls[world].ID, "c") {
 			st = st.As(agent)
 		}
-		return st.History().Answer(result)
+		return st.History().Answer(state.ToolError(calls[world], text))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect/internal/html"
 	"github.com/agentstate/state/inspect/internal/view"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -20,6 +21,7 @@ import (
 func actions() (post, ask map[string]route) {
 	post = map[string]route{
 		"/workspace/approve": {rightDecide, approve}, "/workspace/refuse": {rightDecide, refuse}, "/workspace/answer": {rightDecide, answer},
+		"/workspace/again": {rightDecide, again},
 		"/workspace/retry": {rightWrite, retry}, "/workspace/discard": {rightWrite, discard}, "/workspace/cancel": {rightWrite, cancel},
 		"/workspace/reset": {rightDelete, reset}, "/workspace/delete": {rightDelete, remove},
 	}
@@ -86,7 +88,7 @@ func (c *call) suspended(tag string) (call workspace.Suspended, err error) {
 		return call, err
 	}
 	waiting := v.Suspended()
-	i := slices.IndexFunc(waiting, func(s workspace.Suspended) bool { return c.h.src.CallTag(s.ToolCall) == tag })
+	i := slices.IndexFunc(waiting, func(s workspace.Suspended) bool { return c.h.src.Tag(s.Key) == tag })
 	if i < 0 {
 		return call, errNoCall
 	}
@@ -94,7 +96,7 @@ func (c *call) suspended(tag string) (call workspace.Suspended, err error) {
 }
 
 // decide submits a message about a suspended call.
-func (c *call) decide(action, did string, about func(call state.ToolCall, form func(string) string) workspace.Message) (*view.Page, error) {
+func (c *call) decide(action, did string, about func(key string, form func(string) string) tool.Decision) (*view.Page, error) {
 	form, err := c.form()
 	if err != nil {
 		return nil, err
@@ -102,32 +104,37 @@ func (c *call) decide(action, did string, about func(call state.ToolCall, form f
 	call, err := c.suspended(form("call"))
 	if err == nil {
 		// It is a message as any other, and accepted before the page answers.
-		_, err = c.h.manager.Submit(context.WithoutCancel(c.ctx()), c.user, about(call.ToolCall, form))
+		msg := workspace.Message{Decisions: []tool.Decision{about(call.Key, form)}}
+		_, err = c.h.manager.Submit(context.WithoutCancel(c.ctx()), c.user, msg)
 	}
 	return c.finish(action, err, did, "This process goes on with it as soon as it can.")
 }
 
-// handle names a call as messages do.
-func handle(call state.ToolCall) []string { return []string{cmp.Or(call.ID, call.Name)} }
-
 // approve lets the run of a message make a suspended call.
 func approve(c *call) (*view.Page, error) {
-	return c.decide("approve", "The call is approved.", func(call state.ToolCall, _ func(string) string) workspace.Message {
-		return workspace.Message{Approve: handle(call)}
+	return c.decide("approve", "The call is approved.", func(key string, _ func(string) string) tool.Decision {
+		return tool.Approve(key)
+	})
+}
+
+// again lets the run of a message make a suspended call that may have been made.
+func again(c *call) (*view.Page, error) {
+	return c.decide("again", "The call is made again.", func(key string, _ func(string) string) tool.Decision {
+		return tool.MakeAgain(key)
 	})
 }
 
 // refuse answers a suspended call as refused.
 func refuse(c *call) (*view.Page, error) {
-	return c.decide("refuse", "The call is refused.", func(call state.ToolCall, _ func(string) string) workspace.Message {
-		return workspace.Message{Refuse: handle(call)}
+	return c.decide("refuse", "The call is refused.", func(key string, _ func(string) string) tool.Decision {
+		return tool.Refuse(key, "")
 	})
 }
 
 // answer gives a suspended call the result that was typed.
 func answer(c *call) (*view.Page, error) {
-	return c.decide("answer", "The call has its answer.", func(call state.ToolCall, form func(string) string) workspace.Message {
-		return workspace.Message{Answers: []state.ToolResultMessage{state.ToolResult(call, state.JSONText(form("text")))}}
+	return c.decide("answer", "The call has its answer.", func(key string, form func(string) string) tool.Decision {
+		return tool.AnswerWith(key, state.JSONText(form("text")))
 	})
 }
 

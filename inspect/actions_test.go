@@ -3,7 +3,7 @@ package inspect_test
 import (
 	"bytes"
 	"context"
-	"github.com/agentstate/state"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,10 +15,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/inspect"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/work"
-	"github.com/stretchr/testify/require"
 )
 
 // operator may do everything.
@@ -183,21 +186,27 @@ func summaryOf(t testing.TB, f *fixture, user string) workspace.Summary {
 
 // TestDecisionsAboutACall lets a person decide about a call that waits.
 func TestDecisionsAboutACall(t *testing.T) {
-	for action, want := range map[string]string{"approve": "approved", "refuse": "refused", "answer": "answered"} {
+	for action, want := range map[string]func(key string) tool.Decision{
+		"approve": tool.Approve, "refuse": func(key string) tool.Decision { return tool.Refuse(key, "") },
+		"answer": func(key string) tool.Decision { return tool.AnswerWith(key, `"Yes, but in May."`) },
+	} {
 		t.Run(action, func(t *testing.T) {
 			var got workspace.Message
 			m := openMemory(t, &workspace.Options{Schema: desk, Run: func(_ context.Context, run *workspace.Run) error {
 				if got = run.Message(); got.ID == "asks" {
-					call := state.ToolCall{ID: "pay", Name: "pay", Input: `{"amount":900}`}
-					if err := state.Messages.Set(run.State(), []state.Message{state.ToolCalls(call)}); err != nil {
-						return err
-					}
-					return run.Suspend("pay")
+					return suspendIn(run, "pay")
 				}
-				return nil
+				var results []state.ToolResultMessage
+				for _, call := range run.State().History().Pending() {
+					results = append(results, state.ToolResult(call, `"made"`))
+				}
+				return run.State().History().Answer(results...)
 			}})
 			_, err := m.Handle(t.Context(), "grace", workspace.Message{ID: "asks", Content: state.UserText("Pay it.")})
 			require.NoError(t, err)
+			v, err := m.View(t.Context(), "grace")
+			require.NoError(t, err)
+			key := v.Suspended()[0].Key
 			h := newHandler(t, m, &inspect.Options{Authorize: inspect.Trusted(operator)})
 			target := "/workspace?user=grace"
 			p := get(t, h, target)
@@ -207,32 +216,53 @@ func TestDecisionsAboutACall(t *testing.T) {
 				p = get(t, h, target)
 			}
 			to, form := formOf(t, target, p.body, "/workspace/"+action)
-			require.NotContains(t, form.Encode(), "pay", "the form names the call by a hash")
+			require.NotContains(t, form.Encode(), key, "the form names the call by a hash")
 			if action == "answer" {
 				form.Set("text", "Yes, but in May.")
 			}
 			done := follow(t, h, to, post(t, h, to, form))
 			require.Contains(t, done.body, "This process goes on with it")
 			require.NoError(t, m.Wait(t.Context()))
-			switch want {
-			case "approved":
-				require.Equal(t, []string{"pay"}, got.Approve)
-			case "refused":
-				require.Equal(t, []string{"pay"}, got.Refuse)
-			case "answered":
-				require.Len(t, got.Answers, 1)
-				require.Equal(t, "Yes, but in May.", got.Answers[0].Text())
-			}
+			require.Equal(t, []tool.Decision{want(key)}, got.Decisions)
 			require.Contains(t, []int{http.StatusNotFound, http.StatusConflict}, post(t, h, to, form).code, "sent twice")
 		})
 	}
+}
+
+// TestACallThatMayHaveBeenMadeIsMadeAgainOnlyIfSomebodySaysSo has one of a tool
+// with Once whose run has ended without a result.
+func TestACallThatMayHaveBeenMadeIsMadeAgainOnlyIfSomebodySaysSo(t *testing.T) {
+	made := 0
+	pay := tool.Must(tool.New("pay", "Pays.", func(context.Context, struct{}) (string, error) { made++; return "paid", nil }, tool.Once()))
+	m := openMemory(t, &workspace.Options{Schema: desk, Attempts: 1, Run: func(ctx context.Context, run *workspace.Run) error {
+		history := run.State().History()
+		if run.Message().ID == "asks" {
+			call := state.ToolCall{ID: "pay", Name: "pay", Input: `{}`}
+			if err := history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}}); err != nil {
+				return err
+			}
+		}
+		_, err := tool.Run(ctx, run.State(), []*tool.Tool{pay}, history.Pending())
+		return errors.Join(err, errors.New("the result is lost"))
+	}})
+	_, err := m.Handle(t.Context(), "grace", workspace.Message{ID: "asks", Content: state.UserText("Pay it.")})
+	require.ErrorContains(t, err, "the result is lost")
+	require.Equal(t, 1, made)
+	h := newHandler(t, m, &inspect.Options{Authorize: inspect.Trusted(operator)})
+	p := get(t, h, "/workspace?user=grace")
+	require.Contains(t, p.body, "it may have been made")
+	require.NotContains(t, p.body, "/workspace/approve")
+	to, form := formOf(t, "/workspace", p.body, "/workspace/again")
+	follow(t, h, to, post(t, h, to, form))
+	require.NoError(t, m.Wait(t.Context()))
+	require.Equal(t, 2, made)
 }
 
 // TestADecisionThatWaitsIsShown decides about a call while another message is
 // handled.
 func TestADecisionThatWaitsIsShown(t *testing.T) {
 	f := newFixture(t, 0)
-	suspend(t, f.manager, "grace", "pay")
+	suspend(t, f.manager, "grace", "pay", "pay") // two calls with one id
 	_, err := f.manager.Submit(t.Context(), "grace", workspace.Message{ID: "other", Content: state.UserText("Hello?")})
 	require.NoError(t, err)
 	h := f.handler(t, &inspect.Options{Authorize: inspect.Trusted(operator)})
@@ -240,8 +270,11 @@ func TestADecisionThatWaitsIsShown(t *testing.T) {
 	to, form := formOf(t, "/workspace", p.body, "/workspace/approve")
 	p = follow(t, h, to, post(t, h, to, form))
 	require.Contains(t, p.body, "A message about it waits.")
-	require.NotContains(t, p.body, "/workspace/approve")
+	require.Equal(t, 1, strings.Count(p.body, "A message about it waits."), "only its card is marked")
 	require.Equal(t, http.StatusConflict, post(t, h, to, form).code, "sent twice")
+	to, form = formOf(t, "/workspace", p.body, "/workspace/approve")
+	p = follow(t, h, to, post(t, h, to, form))
+	require.NotContains(t, p.body, "/workspace/approve")
 }
 
 // TestDecisionsNeedAManagerThatHandlesMessages has one that does not.
@@ -252,7 +285,7 @@ func TestDecisionsNeedAManagerThatHandlesMessages(t *testing.T) {
 	p := get(t, h, "/workspace?user=grace")
 	require.NotContains(t, p.body, "/workspace/approve")
 	require.Contains(t, p.body, "the page of a program that handles messages")
-	for _, action := range []string{"approve", "refuse", "answer"} {
+	for _, action := range []string{"approve", "refuse", "answer", "again"} {
 		require.Equal(t, http.StatusNotFound, post(t, h, "/workspace/"+action+"?user=grace", url.Values{"call": {"x"}}).code)
 	}
 }

@@ -124,6 +124,41 @@ func TestConversationShowsResultsBesideCalls(t *testing.T) {
 	}, textOf(t, p.body, "pair"))
 }
 
+// answersIn returns the calls of a chat, with their results.
+func answersIn(c chatJSON) (got []string) {
+	for _, turn := range c.Turns {
+		for _, m := range turn.Messages {
+			for _, c := range m.Calls {
+				answer := c.State
+				if c.Result != nil {
+					answer = c.Result.Text.Text
+				}
+				got = append(got, c.Input.Text+" "+answer)
+			}
+		}
+	}
+	return got
+}
+
+// Calls of one answer may have one id, or none: their keys decide.
+func TestConversationPairsByKeys(t *testing.T) {
+	for _, id := range []string{"", "call_0"} {
+		f := newFixture(t, 0)
+		f.update(t, "talk", func(st *state.State) error {
+			call := func(q string) state.ToolCall { return state.ToolCall{ID: id, Name: "find", Input: state.JSON(q)} }
+			said := state.InferenceResult{Output: []state.Message{state.ToolCalls(call("1"), call("2"), call("3"))}}
+			if err := st.History().Append(said); err != nil {
+				return err
+			}
+			open := st.History().Pending()
+			return st.History().Answer(state.ToolResult(open[2], `"r3"`), state.ToolResult(open[1], `"r2"`))
+		})
+		var data conversationJSON
+		jsonOf(t, f.handler(t, nil), "/workspace/conversation?user=talk", &data)
+		require.Equal(t, []string{"1 open", "2 r2", "3 r3"}, answersIn(data.Chat))
+	}
+}
+
 // Models reuse ids: the place decides which result answers which call.
 func TestConversationPairsReusedIDs(t *testing.T) {
 	f := newFixture(t, 0)
@@ -135,19 +170,7 @@ func TestConversationPairsReusedIDs(t *testing.T) {
 	)
 	var data conversationJSON
 	jsonOf(t, f.handler(t, nil), "/workspace/conversation?user=talk", &data)
-	var got []string
-	for _, turn := range data.Chat.Turns {
-		for _, m := range turn.Messages {
-			for _, c := range m.Calls {
-				answer := c.State
-				if c.Result != nil {
-					answer = c.Result.Text.Text
-				}
-				got = append(got, c.Input.Text+" "+answer)
-			}
-		}
-	}
-	require.Equal(t, []string{"1 r1", "2 r2", "3 open"}, got)
+	require.Equal(t, []string{"1 r1", "2 r2", "3 open"}, answersIn(data.Chat))
 }
 
 func TestConversationSaysWhatProvidersReject(t *testing.T) {

@@ -151,7 +151,10 @@ func (l *leaks) answer(ctx context.Context, run *workspace.Run) error {
 	}
 	if strings.HasPrefix(run.Message().ID, "works") {
 		call := state.ToolCall{ID: fmt.Sprintf("%s %d", l.short(), l.Uint64()), Name: "pay " + l.short(), Input: l.json()}
-		l.works <- errors.Join(state.Messages.Set(run.State(), []state.Message{state.ToolCalls(call)}), run.Suspend(call.ID), run.Commit(ctx))
+		history := run.State().History()
+		err := history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}})
+		open := history.Pending()
+		l.works <- errors.Join(err, run.Suspend(open[len(open)-1].Key), run.Commit(ctx))
 		<-ctx.Done()
 		return ctx.Err()
 	}

@@ -210,14 +210,27 @@ func usersOf(t testing.TB, body string) []string {
 }
 
 // suspend leaves a call of a tool that waits for a person.
-func suspend(t testing.TB, m *workspace.Manager, user, id string) {
+func suspend(t testing.TB, m *workspace.Manager, user string, ids ...string) {
 	t.Helper()
 	require.NoError(t, m.Do(t.Context(), user, func(_ context.Context, run *workspace.Run) error {
-		call := state.ToolCall{ID: id, Name: "pay", Input: `{"amount":900}`}
-		return errors.Join(
-			state.Messages.Set(run.State(), []state.Message{state.UserText("Pay it."), state.ToolCalls(call)}), run.Suspend(id),
-		)
+		return errors.Join(state.Messages.Set(run.State(), []state.Message{state.UserText("Pay it.")}), suspendIn(run, ids...))
 	}))
+}
+
+// suspendIn lets a model make calls in a run, and lets them wait.
+func suspendIn(run *workspace.Run, ids ...string) error {
+	var calls []state.ToolCall
+	for _, id := range ids {
+		calls = append(calls, state.ToolCall{ID: id, Name: "pay", Input: `{"amount":900}`})
+	}
+	if err := run.State().History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}); err != nil {
+		return err
+	}
+	var keys []string
+	for _, call := range run.State().History().Pending() {
+		keys = append(keys, call.Key)
+	}
+	return run.Suspend(keys...)
 }
 
 // TestSuspendedCallIsNoFinding has a call that waits for a person, and one that

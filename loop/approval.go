@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
@@ -15,56 +17,75 @@ import (
 // one, because it was decided already or because there is no such call.
 var ErrNotSuspended = errors.New("loop: the call is not suspended")
 
-// Approve makes calls of the agent that wait, as Run does, although
-// [tool.NeedsApproval] says that they need an approval. It returns their results. A
-// call is named by its id, or by the name of its tool if the provider gives calls
-// no ids. If one of the calls does not wait, the error is ErrNotSuspended, and
-// none is made.
+// Decide does what is decided about calls of the agent that wait. It answers
+// those that are refused or answered, makes those that are approved as Run does,
+// although [tool.NeedsApproval] says that they need an approval, and returns the
+// results of the latter. If one of the calls does not wait, the error is
+// ErrNotSuspended with the keys of those that do, and nothing is done.
 //
-// In a run of a workspace, it is better to let a message approve: that is stored
+// In a run of a workspace, it is better to let a message decide: that is stored
 // at once.
-func (t *Turn) Approve(ctx context.Context, ids ...string) ([]tool.Result, error) {
-	calls, err := t.waitingFor(ids)
-	if err != nil {
+func (t *Turn) Decide(ctx context.Context, decisions ...tool.Decision) ([]tool.Result, error) {
+	open, by := t.st.History().Pending(), t.base.Agent()
+	approvals := map[string]runctx.Approval{}
+	var made []state.ToolCall
+	var answers []state.ToolResultMessage
+	for _, d := range decisions {
+		if err := d.Check(); err != nil {
+			return nil, err
+		}
+		i := indexOfKey(open, d.Key)
+		if i < 0 {
+			return nil, errNotSuspended(d.Key, open)
+		}
+		c := open[i]
+		open = append(open[:i:i], open[i+1:]...)
+		switch d.Kind {
+		case tool.DecisionRefuse:
+			answers = append(answers, runctx.Refusal(c, by, d.Reason))
+		case tool.DecisionAnswer:
+			answers = append(answers, runctx.Answer(c, by, d.Result, d.Failed))
+		default:
+			made = append(made, c)
+			approvals[c.Key] = runctx.Approval{
+				By: by, Input: d.Input, Digest: t.digestOf(c.Key), Again: d.Kind == tool.DecisionAgain,
+			}
+		}
+	}
+	if err := t.st.History().Answer(answers...); err != nil {
 		return nil, err
 	}
-	t.forget(calls)
-	return t.Run(runctx.WithApproval(ctx, t.base.Agent(), ids), calls...)
+	t.forget(made)
+	return t.Run(runctx.WithApprovals(ctx, approvals), made...)
 }
 
-// Refuse answers calls of the agent that wait as refused. The error is as that of
-// Approve.
-func (t *Turn) Refuse(ids ...string) error {
-	calls, err := t.waitingFor(ids)
-	if err != nil {
-		return err
+// errNotSuspended returns ErrNotSuspended for a key, with the calls that wait.
+func errNotSuspended(key string, waiting []state.ToolCall) error {
+	texts := make([]string, len(waiting))
+	for i, c := range waiting {
+		texts[i] = fmt.Sprintf("%s (%s)", c.Key, fault.Quote(c.Name))
 	}
-	results := make([]state.ToolResultMessage, len(calls))
-	for i, c := range calls {
-		results[i] = runctx.Refusal(c)
+	known := "none does"
+	if len(texts) > 0 {
+		known = "waiting are " + strings.Join(texts, ", ")
 	}
-	return t.st.History().Answer(results...)
-}
-
-// waitingFor returns the open calls of the agent with these ids, one for each.
-func (t *Turn) waitingFor(ids []string) (calls []state.ToolCall, err error) {
-	open := t.st.History().Pending()
-	for _, id := range ids {
-		i := indexOfKey(open, id)
-		if i < 0 {
-			return nil, &kindError{ErrNotSuspended, fmt.Errorf("loop: the call %s is not suspended", fault.Quote(id))}
-		}
-		calls = append(calls, open[i])
-		open = append(open[:i:i], open[i+1:]...)
-	}
-	return calls, nil
+	return &kindError{ErrNotSuspended, fmt.Errorf("loop: the call %s is not suspended: %s", fault.Quote(key), known)}
 }
 
 func indexOfKey(calls []state.ToolCall, key string) int {
 	for i, c := range calls {
-		if runctx.Key(c) == key {
+		if key != "" && c.Key == key {
 			return i
 		}
 	}
 	return -1
+}
+
+// sameCall reports whether two calls are the same one. If one has no key, because
+// a framework does not keep it, the id and the name decide.
+func sameCall(a, b state.ToolCall) bool {
+	if a.Key != "" && b.Key != "" {
+		return a.Key == b.Key
+	}
+	return (a.ID == b.ID || a.ID == callkey.IDOf(b.ID, b.Key) || b.ID == callkey.IDOf(a.ID, a.Key)) && a.Name == b.Name
 }

@@ -42,16 +42,19 @@ func ExampleLoop() {
 	ctx := context.Background()
 	_ = state.Messages.Set(st, []state.Message{state.UserText("Refund my 120 euros.")})
 	_, err := desk.Run(ctx, st)
-	fmt.Println(errors.Is(err, tool.ErrSuspended), err)
+	fmt.Println(errors.Is(err, tool.ErrSuspended))
 
+	call := st.As("billing").History().Pending()[0] // is shown to a person
+	fmt.Println(call.Name, call.Input)
 	turn, err := loop.NewTurn(state.NewContext(ctx, st), "billing", refundTool)
 	fmt.Println(err)
-	_, err = turn.Approve(ctx, "call_1")
+	_, err = turn.Decide(ctx, tool.Approve(call.Key))
 	fmt.Println(err)
 	fmt.Println(desk.Run(ctx, st))
 	fmt.Println(refunded.GetOr(st, 0))
 	// Output:
-	// true loop: suspended: call "call_1" of "refund": 120 euros are much
+	// true
+	// refund {"amount":120}
 	// <nil>
 	// <nil>
 	// Done: 120 <nil>

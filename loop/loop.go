@@ -229,7 +229,7 @@ func (r *looping) answerOrphans() error {
 	st := r.run.State()
 	var orphans []state.ToolResultMessage
 	for _, c := range transcript.Pending(state.Messages.GetOr(st, nil)) {
-		if _, ok := r.run.Approved(c); !ok {
+		if _, ok := r.run.Approval(c.Key); !ok {
 			continue
 		}
 		agent, said := "", false
@@ -301,7 +301,7 @@ func (r *looping) waiting() error {
 func errWaiting(calls ...suspendedCall) error {
 	texts := make([]string, len(calls))
 	for i, c := range calls {
-		if texts[i] = fault.Call(c.ID, c.Name); c.reason != "" {
+		if texts[i] = fmt.Sprintf("%s %s", fault.Call(c.ID, c.Name), c.Key); c.reason != "" {
 			texts[i] += ": " + c.reason
 		}
 	}
@@ -342,10 +342,9 @@ func (r *looping) ask(name string) error {
 	}
 }
 
-// removeCall removes a call from a list, once: others may have its id. It reports
-// whether the list had it.
+// removeCall removes a call from a list. It reports whether the list had it.
 func removeCall(calls *[]state.ToolCall, c state.ToolCall) bool {
-	i := slices.IndexFunc(*calls, func(o state.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name })
+	i := indexOfCall(*calls, c)
 	if i < 0 {
 		return false
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/internal/test/callkeys"
 	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 )
@@ -85,7 +86,7 @@ func TestLoop(t *testing.T) {
 		},
 		"a call that waits": {
 			answers: []string{"note c1, pay c2"}, err: tool.ErrSuspended,
-			text:  `loop: suspended: call "c2" of "pay": a person has to approve`,
+			text:  `loop: suspended: call "c2" of "pay" KEY: a person has to approve`,
 			asked: []string{"clerk user: go"}, said: []string{"user: go", "call c1", "call c2", `result c1: ["c1"]`},
 		},
 		"too many steps": {
@@ -108,7 +109,11 @@ func TestLoop(t *testing.T) {
 			if tc.text == "" {
 				require.NoError(t, err)
 			} else {
-				require.EqualError(t, err, tc.text)
+				text := err.Error()
+				for _, c := range st.As("clerk").History().Pending() {
+					text = strings.ReplaceAll(text, c.Key, "KEY")
+				}
+				require.Equal(t, tc.text, text)
 			}
 			if tc.err != nil {
 				require.ErrorIs(t, err, tc.err)
@@ -161,10 +166,19 @@ func TestLoopWithApprovals(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !approve {
-			return turn.Refuse(ids...)
+		var decisions []tool.Decision
+		for _, id := range ids {
+			key := "cNoSuchCall"
+			if id != "" {
+				key = callkeys.Of(t, st, id)
+			}
+			if approve {
+				decisions = append(decisions, tool.Approve(key))
+			} else {
+				decisions = append(decisions, tool.Refuse(key, "it is too much"))
+			}
 		}
-		_, err = turn.Approve(t.Context(), ids...)
+		_, err = turn.Decide(t.Context(), decisions...)
 		return err
 	}
 	for name, tc := range map[string]struct {
@@ -174,8 +188,8 @@ func TestLoopWithApprovals(t *testing.T) {
 	}{
 		"approved":      {approve: true, asked: "clerk result c1: made", made: []string{`c1 approved true by ""`}},
 		"approved late": {approve: true, between: true, asked: "clerk result c1: made", made: []string{`c1 approved true by ""`}},
-		"refused":       {asked: "clerk result c1: The call was refused by a person."},
-		"refused late":  {between: true, asked: "clerk result c1: The call was refused by a person."},
+		"refused":       {asked: "clerk result c1: The call was refused by a person: it is too much"},
+		"refused late":  {between: true, asked: "clerk result c1: The call was refused by a person: it is too much"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, model, made := state.New(turnSchema), &script{answers: []string{"big c1"}}, []string(nil)
@@ -186,7 +200,7 @@ func TestLoopWithApprovals(t *testing.T) {
 			}
 			_, err := hear("go")
 			require.ErrorIs(t, err, tool.ErrSuspended)
-			require.ErrorContains(t, err, `call "c1" of "big": c1 is big`)
+			require.ErrorContains(t, err, `call "c1" of "big" `+callkeys.Of(t, st, "c1")+": c1 is big")
 			_, err = theLoop.Run(t.Context(), st)
 			require.ErrorIs(t, err, tool.ErrSuspended, "the tool is asked again, and no model")
 			if tc.between {
@@ -195,7 +209,11 @@ func TestLoopWithApprovals(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "wait", reply)
 			}
-			require.ErrorIs(t, decide(st, &made, tc.approve, "c1", "c2"), loop.ErrNotSuspended)
+			err = decide(st, &made, tc.approve, "c1", "")
+			require.ErrorIs(t, err, loop.ErrNotSuspended)
+			require.EqualError(t, err, `loop: the call "cNoSuchCall" is not suspended: none does`)
+			err = decide(st, &made, tc.approve, "")
+			require.EqualError(t, err, `loop: the call "cNoSuchCall" is not suspended: waiting are `+callkeys.Of(t, st, "c1")+` ("big")`)
 			require.ErrorIs(t, decide(st, &made, tc.approve, "c1", "c1"), loop.ErrNotSuspended)
 			require.Empty(t, made)
 			require.NoError(t, decide(st, &made, tc.approve, "c1"))
@@ -240,8 +258,8 @@ func TestNeedsApproval(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, state.JSON("{}"), out)
 
-	ctx := runctx.WithApproval(state.NewContext(t.Context(), st), "eve", []string{"c1"})
-	results, err := tool.Run(ctx, st, []*tool.Tool{raw}, []state.ToolCall{{ID: "c1", Name: "raw"}, {ID: "c2", Name: "raw"}})
+	ctx := runctx.WithApprovals(state.NewContext(t.Context(), st), map[string]runctx.Approval{"k1": {By: "eve"}})
+	results, err := tool.Run(ctx, st, []*tool.Tool{raw}, []state.ToolCall{{ID: "c", Name: "raw", Key: "k1"}, {ID: "c", Name: "raw", Key: "k2"}})
 	require.NoError(t, err)
 	require.Len(t, results, 1)
 	require.Equal(t, 0, results[0].Index)
@@ -369,6 +387,11 @@ func TestLoopGoesOn(t *testing.T) {
 			}
 			model, run := &script{answers: []string{"hi"}}, tc.run
 			run.st = st
+			for _, calls := range [][]state.ToolCall{run.waiting, run.decided} {
+				for i := range calls {
+					calls[i].Key = callkeys.Of(t, st, calls[i].ID)
+				}
+			}
 			ask := func(ctx context.Context, turn *loop.Turn) error {
 				require.False(t, run.ended, "a process that takes over now would not ask")
 				return model.ask(ctx, turn)

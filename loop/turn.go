@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
@@ -58,9 +59,11 @@ type Turn struct {
 type suspendedCall struct {
 	state.ToolCall
 	reason string
+	digest string // of its arguments and of what is injected
 }
 
 type turnKey struct{}
+
 
 // NewTurn begins the turn of an agent on the State that ctx carries, with the
 // rights of the agent. If agent is "", they are those of the handle in ctx. An
@@ -208,7 +211,7 @@ func (t *Turn) record(r state.InferenceResult) (calls []state.ToolCall, err erro
 	if err := t.st.History().Append(r); err != nil {
 		return nil, err
 	}
-	calls = callsOf(r.Output)
+	calls = t.recorded(r)
 	t.setCalls(slices.DeleteFunc(slices.Clone(calls), func(c state.ToolCall) bool { return !t.Has(c.Name) }))
 	t.others = len(t.calls) < len(calls)
 	t.late, t.failure = nil, nil
@@ -220,6 +223,25 @@ func (t *Turn) record(r state.InferenceResult) (calls []state.ToolCall, err erro
 		t.heard(r.Output, len(calls) > 0)
 	}
 	return calls, nil
+}
+
+// recorded returns the calls of an answer that was appended just now, with their
+// keys.
+func (t *Turn) recorded(r state.InferenceResult) []state.ToolCall {
+	said := callsOf(r.Output)
+	if len(said) == 0 {
+		return nil
+	}
+	for i := t.st.History().Len() - 1; i >= 0; i-- {
+		last, ok := t.st.History().At(i)
+		calls := callsOf(last.Output)
+		if ok && last.Agent == t.st.Agent() && slices.EqualFunc(calls, said, func(a, b state.ToolCall) bool {
+			return a.ID == b.ID && a.Name == b.Name && a.Input == b.Input
+		}) {
+			return calls
+		}
+	}
+	return said
 }
 
 // callsOf returns the calls in messages.
@@ -264,17 +286,30 @@ func (t *Turn) waiting() (calls []suspendedCall) {
 
 // dropAnswered forgets the suspended calls that have a result now.
 func (t *Turn) dropAnswered() {
-	t.suspended = slices.DeleteFunc(t.suspended, func(c suspendedCall) bool {
-		_, ok := t.Answered(c.ID)
-		return ok
-	})
+	if len(t.suspended) == 0 {
+		return
+	}
+	open := t.st.History().Pending()
+	t.suspended = slices.DeleteFunc(t.suspended, func(c suspendedCall) bool { return !hasCall(open, c.ToolCall) })
+}
+
+// digestOf returns the digest of a call that waits, or "".
+func (t *Turn) digestOf(key string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.suspended {
+		if c.Key == key {
+			return c.digest
+		}
+	}
+	return ""
 }
 
 // forget forgets that calls are suspended.
 func (t *Turn) forget(calls []state.ToolCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.suspended = slices.DeleteFunc(t.suspended, func(c suspendedCall) bool { return hasCall(calls, c.ID) })
+	t.suspended = slices.DeleteFunc(t.suspended, func(c suspendedCall) bool { return hasCall(calls, c.ToolCall) })
 }
 
 // Pending returns the calls that are left to make before the model is asked
@@ -282,11 +317,20 @@ func (t *Turn) forget(calls []state.ToolCall) {
 // [state.History.Pending]. Those that wait are not among them.
 func (t *Turn) Pending() []state.ToolCall { return t.st.History().Pending(t.Suspended()...) }
 
-// Run makes calls as [tool.Answer] does, and commits before and after. So a process
-// that has lost its run makes no call. Suspended calls have no result.
+// Run makes calls that are open in the history as [tool.Answer] does, and commits
+// before and after. So a process that has lost its run makes no call. Suspended
+// calls have no result.
+//
+// No function is called for a call that has a result, which is
+// [state.ErrAnswered], that is in no answer of the agent, which is
+// [state.ErrUnknownCall], or that waits, which is [tool.ErrSuspended].
 func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result, error) {
 	if len(calls) == 0 {
 		return nil, nil
+	}
+	calls, err := t.openCalls(ctx, calls)
+	if err != nil {
+		return nil, err
 	}
 	if err := t.commitRun(ctx); err != nil {
 		return nil, err
@@ -304,6 +348,38 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result,
 	return results, t.Commit(ctx)
 }
 
+// openCalls returns calls as the history has them, with their keys. The error says
+// which of them is not to be made.
+func (t *Turn) openCalls(ctx context.Context, calls []state.ToolCall) ([]state.ToolCall, error) {
+	open, waiting := t.st.History().Pending(), t.Suspended()
+	found := make([]state.ToolCall, 0, len(calls))
+	for _, c := range calls {
+		i := indexOfCall(open, c)
+		if i < 0 { // it is not for this agent to make, or not at all
+			if err := inside.CheckAnswers(t.st, []state.ToolCall{c}); err != nil {
+				return nil, err
+			}
+			found = append(found, c)
+			continue
+		}
+		if _, approved := runctx.ApprovalOf(open[i].Key, ctx); !approved && hasCall(waiting, open[i]) {
+			return nil, errWaiting(suspendedCall{ToolCall: open[i]})
+		}
+		found, open = append(found, open[i]), slices.Delete(open, i, i+1)
+	}
+	return found, nil
+}
+
+// indexOfCall returns the index of a call in a list, or -1. Of several that a call
+// without a key may be, it is one with the same input.
+func indexOfCall(calls []state.ToolCall, c state.ToolCall) int {
+	same := func(o state.ToolCall) bool { return sameCall(o, c) && o.Input == c.Input }
+	if i := slices.IndexFunc(calls, same); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(calls, func(o state.ToolCall) bool { return sameCall(o, c) })
+}
+
 // noteStep notes which calls have a result and which wait.
 func (t *Turn) noteStep(step *tool.Step, results []tool.Result) {
 	t.mu.Lock()
@@ -311,15 +387,9 @@ func (t *Turn) noteStep(step *tool.Step, results []tool.Result) {
 	for _, r := range results {
 		t.late = append(t.late, r.Message.Call())
 	}
-	for c, reason := range step.Suspended() {
-		t.suspended = append(t.suspended, suspendedCall{c, reason})
+	for c, s := range step.Suspended() {
+		t.suspended = append(t.suspended, suspendedCall{c, s.Reason, s.Digest})
 	}
-}
-
-func (t *Turn) suspend(c state.ToolCall, reason string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.suspended = append(t.suspended, suspendedCall{c, reason})
 }
 
 // Call makes a call of the last answer, or one that is left of an earlier one.
@@ -328,16 +398,16 @@ func (t *Turn) suspend(c state.ToolCall, reason string) {
 // makes it again, is a step of its own without a place in the history. The error
 // is that of [tool.Step.Call], or that of [state.History.Answer].
 func (t *Turn) Call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
-	step, i, err := t.take(ctx, c)
+	step, i, c, err := t.take(ctx, c)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	result, err := step.Call(ctx, i)
-	if errors.Is(err, tool.ErrSuspended) {
-		t.suspend(c, err.Error())
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if errors.Is(err, tool.ErrSuspended) {
+		t.suspended = append(t.suspended, suspendedCall{c, err.Error(), step.Suspension(i).Digest})
+	}
 	if step != t.step {
 		return result, err
 	}
@@ -349,43 +419,49 @@ func (t *Turn) Call(ctx context.Context, c state.ToolCall) (tool.Result, error) 
 	return result, err
 }
 
-// take finds the step of a call.
-func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i int, err error) {
+// take finds the step of a call, and returns the call as the history has it.
+func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i int, known state.ToolCall, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.calls == nil { // the turn goes on with an earlier answer
 		t.others = true
-		t.setCalls(t.left(c.ID))
+		t.setCalls(t.left(c))
 	}
 	if t.step == nil && t.open > 0 {
 		// The context of each call ends it, too.
 		if t.step, err = tool.BeginStep(context.WithoutCancel(ctx), t.st, t.tools, t.calls); err != nil {
-			return nil, 0, err
+			return nil, 0, c, err
 		}
 	}
-	for i, known := range t.calls {
-		if !t.taken[i] && known.ID == c.ID && known.Name == c.Name {
-			t.taken[i] = true
-			return t.step, i, nil
+	for _, exact := range []bool{true, false} { // of equal calls without a key, those with the input first
+		for i, known := range t.calls {
+			if !t.taken[i] && sameCall(known, c) && (!exact || known.Input == c.Input) {
+				t.taken[i] = true
+				return t.step, i, known, nil
+			}
 		}
+	}
+	if _, answered := t.Answered(c.Key); answered {
+		return nil, 0, c, &kindError{state.ErrAnswered, fmt.Errorf("loop: the call %s has a result", c.Key)}
 	}
 	step, err = tool.BeginStep(ctx, t.st, t.tools, []state.ToolCall{c})
-	return step, 0, err
+	return step, 0, c, err
 }
 
-// left returns the open calls for tools in the last answer that has a call.
-func (t *Turn) left(id string) (calls []state.ToolCall) {
+// left returns the open calls for tools in the last answer that has a call open.
+func (t *Turn) left(c state.ToolCall) (calls []state.ToolCall) {
+	open := t.st.History().Pending()
 	for _, r := range t.st.History().All() {
-		if said := callsOf(r.Output); r.Agent == t.st.Agent() && hasCall(said, id) {
+		said := callsOf(r.Output)
+		if r.Agent == t.st.Agent() && slices.ContainsFunc(said, func(o state.ToolCall) bool { return sameCall(o, c) && hasCall(open, o) }) {
 			calls = said
 		}
 	}
-	open := t.st.History().Pending()
-	return slices.DeleteFunc(calls, func(c state.ToolCall) bool { return !hasCall(open, c.ID) || !t.Has(c.Name) })
+	return slices.DeleteFunc(calls, func(c state.ToolCall) bool { return !hasCall(open, c) || !t.Has(c.Name) })
 }
 
-func hasCall(calls []state.ToolCall, id string) bool {
-	return slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.ID == id })
+func hasCall(calls []state.ToolCall, c state.ToolCall) bool {
+	return slices.ContainsFunc(calls, func(o state.ToolCall) bool { return sameCall(o, c) })
 }
 
 // answer ends the step and adds its results to the history.
@@ -412,13 +488,21 @@ func (t *Turn) End() (others bool, err error) {
 // Answer adds the results of calls to the history that the program has made
 // itself, such as those of a framework's own tools. It leaves out the results of
 // calls that are not open in the answers of the agent: a prompt has those of other
-// agents, too.
+// agents, too. A result without a key answers the call that requests name by its
+// id: an id that an earlier call had is that call's alone.
 func (t *Turn) Answer(results ...state.ToolResultMessage) error {
 	for _, r := range results {
-		if !hasCall(t.st.History().Pending(), r.Call().ID) {
+		open, c := t.st.History().Pending(), r.Call()
+		i := slices.IndexFunc(open, func(o state.ToolCall) bool {
+			if c.Key != "" {
+				return c.Key == o.Key
+			}
+			return (c.ID == callkey.IDOf(o.ID, o.Key) || c.ID == "" && o.ID == "") && (c.Name == "" || c.Name == o.Name)
+		})
+		if i < 0 {
 			continue
 		}
-		err := t.st.History().Answer(r)
+		err := t.st.History().Answer(inside.WithKey(r, open[i].Key))
 		if err != nil && !errors.Is(err, state.ErrAnswered) && !errors.Is(err, state.ErrUnknownCall) {
 			return err
 		}
@@ -426,14 +510,10 @@ func (t *Turn) Answer(results ...state.ToolResultMessage) error {
 	return nil
 }
 
-// Answered returns the result that the history has for a call, unless the call is
-// open.
-func (t *Turn) Answered(id string) (r state.ToolResultMessage, ok bool) {
-	if hasCall(t.st.History().Pending(), id) {
-		return r, false
-	}
+// Answered returns the result that the history has for a call, by its key.
+func (t *Turn) Answered(key string) (r state.ToolResultMessage, ok bool) {
 	for _, m := range slices.Backward(t.st.History().Format(nil)) {
-		if r, ok := m.(state.ToolResultMessage); ok && r.Call().ID == id {
+		if r, ok := m.(state.ToolResultMessage); ok && key != "" && r.Call().Key == key {
 			return r, true
 		}
 	}
@@ -463,12 +543,12 @@ func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Messag
 	}
 	said := callsOf(sinceUser(msgs))
 	for _, c := range t.waiting() {
-		if len(results) < len(left) && hasCall(left, c.ID) && hasCall(said, c.ID) {
+		if len(results) < len(left) && hasCall(left, c.ToolCall) && hasCall(said, c.ToolCall) {
 			return nil, errWaiting(c)
 		}
 	}
 	for _, c := range t.lateCalls() {
-		msgs = lateLast(msgs, c.ID)
+		msgs = lateLast(msgs, c)
 	}
 	if len(transcript.Pending(msgs)) > 0 {
 		policy := transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()}
@@ -490,7 +570,7 @@ func (t *Turn) lateCalls() []state.ToolCall {
 
 // lateLast returns a conversation that ends with a text of the model with the
 // calls of a message, and their results, at the end.
-func lateLast(msgs []state.Message, id string) []state.Message {
+func lateLast(msgs []state.Message, c state.ToolCall) []state.Message {
 	if len(msgs) == 0 {
 		return msgs
 	}
@@ -499,7 +579,7 @@ func lateLast(msgs []state.Message, id string) []state.Message {
 		return msgs
 	}
 	for first, m := range slices.Backward(msgs) {
-		if !hasCall(callsOf([]state.Message{m}), id) {
+		if !hasCall(callsOf([]state.Message{m}), c) {
 			continue
 		}
 		end := first + 1

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/internal/test/callkeys"
 	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
@@ -177,20 +177,20 @@ func TestATurnMakesTheCallsOfAnAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `["c1"]`, again.Message.Text())
 
-	require.Equal(t, []state.ToolCall{calls[3]}, turn.Pending())
-	require.Equal(t, []state.ToolCall{calls[2]}, turn.Suspended())
+	require.Equal(t, []state.ToolCall{calls[3]}, callkeys.Calls(turn.Pending()...))
+	require.Equal(t, []state.ToolCall{calls[2]}, callkeys.Calls(turn.Suspended()...))
 	others, err := turn.End()
 	require.NoError(t, err)
 	require.True(t, others)
 	foreign := state.ToolResult(calls[3], `"seen"`)
 	require.NoError(t, turn.Answer(foreign, foreign, state.ToolResult(turnCall("x", "nobody"), `1`)))
 	require.Empty(t, turn.Pending())
-	answered, ok := turn.Answered("f")
+	answered, ok := turn.Answered(callkeys.Of(t, st, "f"))
 	require.True(t, ok)
 	require.Equal(t, "seen", answered.Text())
-	for _, id := range []string{"c3", "x"} {
-		_, ok := turn.Answered(id)
-		require.False(t, ok, id)
+	for _, key := range []string{callkeys.Of(t, st, "c3"), "f", "x", ""} {
+		_, ok := turn.Answered(key)
+		require.False(t, ok, key)
 	}
 	others, err = turn.End()
 	require.NoError(t, err)
@@ -224,7 +224,7 @@ func TestATurnEndsItsSteps(t *testing.T) {
 		require.Len(t, turnLog.GetOr(st, nil), n)
 		end()
 		require.Len(t, turnLog.GetOr(st, nil), n+1)
-		require.Equal(t, first, turn.Pending()[n])
+		require.Equal(t, first, callkeys.Calls(turn.Pending()...)[n])
 		msgs := state.Messages.GetOr(st, nil)
 		_, ok := msgs[len(msgs)-1-(1-n)].(state.ToolResultMessage)
 		require.True(t, ok)
@@ -248,7 +248,7 @@ func TestATurnGoesOn(t *testing.T) {
 		cancel()
 	}
 	require.Equal(t, []string{"c1", "c2"}, turnLog.GetOr(st, nil))
-	require.Equal(t, calls[2:], turn.Pending())
+	require.Equal(t, calls[2:], callkeys.Calls(turn.Pending()...))
 	others, err := turn.End()
 	require.NoError(t, err)
 	require.True(t, others)
@@ -269,11 +269,14 @@ func TestATurnTellsCallsWithOneIDApart(t *testing.T) {
 	}
 	require.Equal(t, []string{"c1", "c2"}, turnLog.GetOr(st, nil))
 	require.Empty(t, clerk.Pending())
+	first, _ := st.History().At(0)
 	require.NoError(t, clerk.Said(ctx, say(turnCall("c1", "note"))))
-	_, ok := clerk.Answered("c1")
+	_, ok := clerk.Answered(callkeys.Of(t, st, "c1"))
 	require.False(t, ok)
-	_, ok = clerk.Answered("c2")
-	require.True(t, ok)
+	for _, c := range first.Output[0].(state.ToolCallMessage).Calls() {
+		_, ok = clerk.Answered(c.Key)
+		require.True(t, ok)
+	}
 }
 
 // A prompt has the results of other agents, those of calls that are open in the
@@ -286,7 +289,7 @@ func TestATurnRecordsNoResultsOfOtherAgents(t *testing.T) {
 	require.NoError(t, chief.Answer(state.ToolResult(made, `"made"`)))
 	_, clerk := turnOf(t, st, "clerk")
 	require.NoError(t, clerk.Answer(state.ToolResult(made, `"made"`), state.ToolResult(left, `"waits"`)))
-	require.Equal(t, []state.ToolCall{left}, chief.Pending())
+	require.Equal(t, []state.ToolCall{left}, callkeys.Calls(chief.Pending()...))
 	require.Equal(t, []string{"call c1", "call c2", `result c1: made`}, spoken(state.Messages.GetOr(st, nil)))
 }
 
@@ -302,7 +305,7 @@ func TestAPromptHasAResultForEachCall(t *testing.T) {
 	require.Len(t, turn.Pending(), 3, "only calls of the prompt are made")
 	_, err = turn.Prompt(ctx, state.Messages.GetOr(st, nil))
 	require.ErrorIs(t, err, tool.ErrSuspended, "the user has said nothing since then")
-	require.EqualError(t, err, `loop: suspended: call "c2" of "pay": a person has to approve`)
+	require.EqualError(t, err, `loop: suspended: call "c2" of "pay" `+callkeys.Of(t, st, "c2")+": a person has to approve")
 	for range 2 { // nothing is made again
 		prompt, err := turn.Prompt(ctx, state.Messages.GetOr(st, nil))
 		require.NoError(t, err)
@@ -356,15 +359,20 @@ func (c *commits) State() *state.State { return c.st }
 
 func (c *commits) Commit(context.Context) error { c.n++; return c.err }
 
-func (c *commits) Suspend(call state.ToolCall, reason string, _ time.Duration) {
-	c.noted = append(c.noted, call.ID+": "+reason)
+func (c *commits) Suspend(call state.ToolCall, s runctx.Suspension) {
+	c.noted = append(c.noted, call.ID+": "+s.Reason)
 }
 
 func (c *commits) Waiting() []state.ToolCall { return c.waiting }
 
-func (c *commits) Approved(call state.ToolCall) (string, bool) {
-	return "chief", slices.ContainsFunc(c.approved, func(a state.ToolCall) bool { return a.ID == call.ID })
+func (c *commits) Approval(key string) (runctx.Approval, bool) {
+	ok := slices.ContainsFunc(transcript.Pending(state.Messages.GetOr(c.st, nil)), func(call state.ToolCall) bool {
+		return call.Key == key && slices.ContainsFunc(c.approved, func(a state.ToolCall) bool { return a.ID == call.ID })
+	})
+	return runctx.Approval{By: "chief"}, ok
 }
+
+func (c *commits) BeginOnce(context.Context, state.ToolCall, runctx.Suspension) error { return nil }
 
 func (c *commits) Emit(text string) { c.text += text }
 
@@ -418,8 +426,8 @@ func TestATurnOfARunIsCommitted(t *testing.T) {
 	require.Len(t, results, 1)
 	require.Equal(t, 3, run.n, "and when they have returned")
 	require.Equal(t, []string{"c2: a person has to approve"}, run.noted)
-	require.Equal(t, calls[1:], turn.Pending(), "what is suspended, the run says")
-	run.waiting = calls[1:]
+	require.Equal(t, calls[1:], callkeys.Calls(turn.Pending()...), "what is suspended, the run says")
+	run.waiting = turn.Pending()
 	require.Empty(t, turn.Pending())
 	require.NoError(t, turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("done")}}))
 	_, err = turn.Run(ctx)
@@ -460,12 +468,12 @@ func TestATurnForgetsWhatWasAnswered(t *testing.T) {
 	c := turnCall("1", "pay")
 	for range 2 {
 		require.NoError(t, turn.Said(ctx, say(c)))
-		require.Equal(t, []state.ToolCall{c}, turn.Pending())
+		require.Equal(t, []state.ToolCall{c}, callkeys.Calls(turn.Pending()...))
 		results, err := turn.Run(ctx, turn.Pending()...)
 		require.NoError(t, err)
 		require.Empty(t, results)
-		require.Equal(t, []state.ToolCall{c}, turn.Suspended())
-		require.NoError(t, turn.Answer(state.ToolResult(c, `"paid"`)))
+		require.Equal(t, []state.ToolCall{c}, callkeys.Calls(turn.Suspended()...))
+		require.NoError(t, turn.Answer(state.ToolResult(turn.Suspended()[0], `"paid"`)))
 		require.Empty(t, turn.Suspended())
 	}
 }
@@ -477,11 +485,42 @@ func TestATurnForgetsWhatWasAnsweredBeforeTheNextCall(t *testing.T) {
 	c := turnCall("1", "pay")
 	for range 2 {
 		require.NoError(t, turn.Said(ctx, say(c)))
-		require.Equal(t, []state.ToolCall{c}, turn.Pending())
-		_, err := turn.Run(ctx, c)
+		require.Equal(t, []state.ToolCall{c}, callkeys.Calls(turn.Pending()...))
+		open := turn.Pending()[0]
+		_, err := turn.Run(ctx, open)
 		require.NoError(t, err)
-		require.NoError(t, turn.Answer(state.ToolResult(c, `"paid"`)))
+		require.NoError(t, turn.Answer(state.ToolResult(open, `"paid"`)))
 	}
+}
+
+// A framework knows a call by the id that requests have: one that an earlier call
+// had is that call's alone.
+func TestATurnAnswersCallsByTheIDsOfRequests(t *testing.T) {
+	st := state.New(turnSchema)
+	ctx, turn := turnOf(t, st, "clerk")
+	for range 2 {
+		require.NoError(t, turn.Said(ctx, say(turnCall("1", "foreign"))))
+	}
+	require.Len(t, turn.Pending(), 2)
+	sent, _ := transcript.Repair(state.Messages.GetOr(st, nil), transcript.OpenAI, transcript.Policy{AnswerCalls: true})
+	var ids []string
+	for _, m := range sent {
+		if m, ok := m.(state.ToolCallMessage); ok {
+			ids = append(ids, m.Calls()[0].ID)
+		}
+	}
+	require.Len(t, ids, 2)
+	require.NotEqual(t, ids[0], ids[1])
+	second := turn.Pending()[1]
+	require.NoError(t, turn.Answer(state.ToolResult(turnCall(ids[1], "foreign"), `"second"`)))
+	result, ok := turn.Answered(second.Key)
+	require.True(t, ok)
+	require.Equal(t, "second", result.Text())
+	require.Equal(t, "1", result.Call().ID, "it is recorded with the id of its call")
+	require.NoError(t, turn.Answer(state.ToolResult(turnCall("1", "foreign"), `"first"`)))
+	require.NoError(t, turn.Answer(state.ToolResult(turnCall("1", "foreign"), `"again"`)))
+	require.Empty(t, turn.Pending())
+	require.Equal(t, []string{"call 1", "result 1: first", "call 1", "result 1: second"}, spoken(state.Messages.GetOr(st, nil)))
 }
 
 // Some providers give calls no id.

@@ -36,7 +36,7 @@ func Example() {
 	// <nil>
 	// message 2: unanswered-call: call "call_1" of "fare"
 	// [message 2: unanswered-call: answered call "call_1" of "fare"]
-	// {"model":"claude-opus-4-8","max_tokens":1024,"system":"You are a travel agent.","messages":[{"role":"user","content":"What is the fare to Rome?"},{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"fare","input":{"to":"FCO"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"There is no result: the call was not completed.","is_error":true}]}]} [] <nil>
+	// {"model":"claude-opus-4-8","max_tokens":1024,"system":"You are a travel agent.","messages":[{"role":"user","content":"What is the fare to Rome?"},{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"fare","input":{"to":"FCO"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"There is no result: the call may have been made.","is_error":true}]}]} [] <nil>
 }
 
 // A streamed response is read as it comes, and is the same result as the whole.

@@ -188,6 +188,18 @@ func init() {
 			}
 			statetest.Golden(t, "transcript.txt", strings.ReplaceAll(text, "\n", "\r\n"))
 		}, "testdata/missing.txt is missing, or cannot be read", "to write it: STATETEST_UPDATE=1 go test -run '^TestBroken$/", "testdata/transcript.txt differs"),
+		differs(0, "another call", func(t *testing.T, d *till, mistake bool) {
+			call := state.ToolCall{ID: "1", Name: "look", Input: `{"order":"W1"}`}
+			said := state.ToolCalls(call)
+			if mistake {
+				call.Input = `{"order":"W2"}`
+			}
+			require.NoError(t, d.st.History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}}))
+			recorded := state.Messages.GetOr(d.st, nil)
+			statetest.Equal(t, []state.Message{said}, recorded)
+			statetest.Equal(t, said.Calls(), d.st.History().Pending())
+			statetest.Golden(t, "call.txt", string(recorded[0].Raw())+"\n")
+		}, `"W1"`, `"W2"`, "testdata/call.txt differs"),
 		differs(0, "golden outside", func(t *testing.T, d *till, mistake bool) {
 			name := "transcript.txt"
 			if mistake {

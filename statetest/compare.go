@@ -17,8 +17,9 @@ import (
 // Compare returns the options with which cmp.Diff and cmp.Equal compare the
 // types of this module: a *state.State by what the handle reads, which is its
 // fields, undeclared keys, messages and results; messages, calls and JSON by
-// their JSON values. CreatedAt and StartedAt of a result, and Time and Version
-// of a change, do not count. A reference is compared by its type.
+// their JSON values. CreatedAt and StartedAt of a result, Time and Version of a
+// change, and the keys of calls, which are random, do not count. A reference is
+// compared by its type.
 //
 // In the diff, the values of the Secret fields of states, and of each
 // *state.State that is compared, are [SECRET 1], [SECRET 2] …: equal values have
@@ -53,9 +54,9 @@ func compareWith(s *kit.Secrets) cmp.Options {
 	hides := func(v any) bool { return s.Mask(textOf(v)) != textOf(v) }
 	return cmp.Options{
 		cmp.Transformer("State", func(st *state.State) map[string]any { return contentOf(st, s) }),
-		cmp.Transformer("Message", func(m state.Message) any { return jsonTree(m.Raw()) }),
+		cmp.Transformer("Message", func(m state.Message) any { return jsonTree(inside.WithoutKeys(m).Raw()) }),
 		cmp.Transformer("JSON", jsonTree),
-		cmp.FilterPath(isPassingTime, cmp.Ignore()),
+		cmp.FilterPath(isDrawn, cmp.Ignore()),
 		cmp.FilterValues(func(x, y any) bool { return hides(x) || hides(y) }, cmp.Transformer("Masked", func(v any) hidden {
 			mask := s.Mask(textOf(v))
 			return hidden{func() (any, string) { return v, mask }}
@@ -136,9 +137,9 @@ func shortNumbers(v any) any {
 	return v
 }
 
-// isPassingTime reports whether a path ends with a member that tells only when
-// something was.
-func isPassingTime(p cmp.Path) bool {
+// isDrawn reports whether a path ends with a member that tells only when something
+// was, or that is random.
+func isDrawn(p cmp.Path) bool {
 	member, ok := p.Last().(cmp.StructField)
 	if !ok || len(p) < 2 {
 		return false
@@ -146,6 +147,8 @@ func isPassingTime(p cmp.Path) bool {
 	switch p.Index(-2).Type() {
 	case reflect.TypeFor[state.InferenceResult]():
 		return member.Name() == "CreatedAt" || member.Name() == "StartedAt"
+	case reflect.TypeFor[state.ToolCall]():
+		return member.Name() == "Key"
 	case reflect.TypeFor[state.Change]():
 		return member.Name() == "Time" || member.Name() == "Version"
 	}

@@ -53,6 +53,27 @@ func TestMessagesAreComparedByTheirJSON(t *testing.T) {
 	require.False(t, cmp.Equal(state.JSON(`1`), state.JSON(`1.0`), statetest.Compare()))
 }
 
+func TestKeysOfCallsDoNotCount(t *testing.T) {
+	said := []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "look"}, state.ToolCall{ID: "1", Name: "look"})}
+	recorded := func() *state.State {
+		st := state.New(nil)
+		require.NoError(t, st.History().Append(state.InferenceResult{Output: said}))
+		require.NoError(t, st.History().Answer(state.ToolResult(st.History().Pending()[1], `"gone"`)))
+		return st
+	}
+	a, b := recorded(), recorded()
+	require.True(t, cmp.Equal(a, b, statetest.Compare()), cmp.Diff(a, b, statetest.Compare()))
+	require.True(t, cmp.Equal(said[0], state.Messages.GetOr(a, nil)[0], statetest.Compare()))
+	require.True(t, cmp.Equal(a.History().Pending(), []state.ToolCall{{ID: "1", Name: "look"}}, statetest.Compare()))
+	require.False(t, cmp.Equal(a.History().Pending(), []state.ToolCall{{ID: "2", Name: "look"}}, statetest.Compare()))
+
+	for _, st := range []*state.State{a, b} {
+		j, err := state.JSONOf(state.Messages.GetOr(st, nil))
+		require.NoError(t, err)
+		require.True(t, statetest.Golden(t, "keys.txt", string(j)+"\n"))
+	}
+}
+
 func TestTranscriptRenamesIDs(t *testing.T) {
 	talk := func(first, second string) []state.Message {
 		a, b := state.ToolCall{ID: first, Name: "look", Input: `{"b":1,"a":"<x>"}`}, state.ToolCall{ID: second, Name: "look"}

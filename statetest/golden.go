@@ -9,11 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/statetest/internal/kit"
 )
 
 // Golden fails the test if got is not the text of the file testdata/name, and
-// reports whether it is. Line endings do not count. With the flag update, or
+// reports whether it is. Line endings do not count, and the keys of calls in JSON
+// of messages, which are random, are key_1, key_2 … in the order in which they appear. With the flag update, or
 // STATETEST_UPDATE=1, it writes the file instead. A name that leaves testdata is
 // misuse.
 func Golden(t testing.TB, name, got string) bool {
@@ -22,6 +24,7 @@ func Golden(t testing.TB, name, got string) bool {
 		t.Fatalf("statetest: Golden: %q is no name of a file below testdata", name)
 	}
 	file := filepath.Join("testdata", filepath.FromSlash(name))
+	got = new(callkey.Masks).Mask(got)
 	if kit.Updating() {
 		err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(got), 0o644))
 		if err != nil {

@@ -262,7 +262,8 @@ func (s *script) freeID() string {
 	}
 }
 
-// plainRequest is a request with the origins of calls in place of their ids.
+// plainRequest is a request with the origins of calls in place of their ids, and
+// without their keys.
 // Requests that differ in nothing else are equal.
 type plainRequest struct {
 	Request
@@ -279,7 +280,7 @@ func (s *script) plain(r Request) plainRequest {
 	rename := strings.NewReplacer(ids...)
 	p := plainRequest{Request: r}
 	for _, m := range r.Messages {
-		p.texts = append(p.texts, rename.Replace(sortedJSON(m.Raw())))
+		p.texts = append(p.texts, rename.Replace(sortedJSON(inside.WithoutKeys(m).Raw())))
 	}
 	return p
 }

@@ -2,7 +2,10 @@ package tool
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
+	"io"
 	"reflect"
 	"time"
 
@@ -16,14 +19,16 @@ import (
 // says that the call needs an approval, the call is suspended with the reason,
 // as by [Suspend], and the function is not called.
 //
-// An approved call is made as any other, with the arguments as they were, which
-// are checked again, with the rights of the agent that made it, and with injected
-// fields as they are now. check is not asked again. [CallOf] tells the function
-// who has approved.
+// An approved call is made as any other, with the rights of the agent that made
+// it. An approval holds for what was shown: for the arguments and the injected
+// values with which check was asked. If a value is another one when the call is
+// made, check is asked again, and the call waits anew or is made. [CallOf] tells
+// the function who has approved.
 //
-// In a run of package workspace, the Approve and Refuse of a message decide. On
-// any other State, [Turn.Approve] and [Turn.Refuse] do; the State knows of no
-// reason, so that another turn asks check again.
+// A [Decision] decides: one of the Decisions of a message in a run of package
+// workspace, and elsewhere one that the method Decide of a turn of package loop is
+// given. A State without a workspace knows of no reason, so that another turn asks
+// check again.
 func NeedsApproval[In any](check func(ctx context.Context, in In) (reason string, needed bool)) Option {
 	return option(func(b *binder) {
 		switch typ := reflect.TypeFor[In](); {
@@ -50,7 +55,7 @@ func NeedsApproval[In any](check func(ctx context.Context, in In) (reason string
 // [github.com/agentstate/state/workspace.Suspended].
 //
 // A State without a workspace has no clock, and its calls wait without limit: the
-// program that stores it calls [Turn.Refuse].
+// program that stores it refuses them.
 func Expires(d time.Duration) Option {
 	return option(func(b *binder) {
 		if d <= 0 {
@@ -60,18 +65,63 @@ func Expires(d time.Duration) Option {
 	})
 }
 
-// checkApproval returns an error of Suspend for a call that has to be approved
-// and is not.
-func (t *Tool) checkApproval(ctx context.Context, input any) error {
-	if call, _ := CallOf(ctx); call.Approved {
-		return nil
+// DecidedBy says which agents may decide about calls of a tool that wait: those
+// of a scope of the Team, besides the host (default: each agent of the Team). A
+// decision of another agent is [state.ErrDenied].
+func DecidedBy(agents state.Scope) Option {
+	return option(func(b *binder) { b.deciders = &agents })
+}
+
+// Once is for a tool whose calls must never be made twice, and whose service does
+// not drop a call that repeats a key. In a run of package workspace, the beginning
+// of a call is stored before the function is called. If its result is then not
+// stored, because the process has died or the run was ended, nobody makes the call
+// again: it waits for a [Decision], with its result or by [MakeAgain]. It costs one
+// write for each call.
+func Once() Option { return option(func(b *binder) { b.once = true }) }
+
+// approve returns the arguments with which a call is made, and reports whether it
+// was approved. The error is one of Suspend if the call has to be approved and is
+// not.
+func (t *Tool) approve(ctx context.Context, reads *state.State, call *callState, args state.JSON) (input any, err error) {
+	approval, approved := call.approval, call.Approved
+	if approved && approval.Digest != "" && approval.Digest != t.digest(reads, args) {
+		approved = false
+	}
+	call.Approved = approved
+	if !approved {
+		call.ApprovedBy = ""
+	} else if approval.Input != "" {
+		if input, err = t.prepare(reads, approval.Input); err != nil {
+			return nil, Suspend(err) // whoever has approved can mend it
+		}
+		return input, nil
+	}
+	if input, err = t.prepare(reads, args); err != nil || approved || t.approval == nil {
+		return input, err
 	}
 	reason, needed := t.approval(state.NewContext(ctx, nil), input)
 	switch {
 	case !needed:
-		return nil
+		return input, nil
 	case reason == "":
-		return Suspend(errors.New("a person has to approve the call"))
+		reason = "a person has to approve the call"
 	}
-	return Suspend(errors.New(reason))
+	return nil, Suspend(errors.New(reason))
+}
+
+// digest returns a hash of arguments and of the values that are injected.
+func (t *Tool) digest(st *state.State, args state.JSON) string {
+	h := sha256.New()
+	_, _ = io.WriteString(h, string(args))
+	for _, source := range t.sources {
+		_, _ = io.WriteString(h, "\x00"+source.param+"\x00")
+		v, err := source.read(st)
+		if err != nil {
+			continue // it has no value, or the call will fail
+		}
+		text, _ := state.JSONOf(v)
+		_, _ = io.WriteString(h, "="+string(text))
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/runctx"
 )
 
 // Call runs the tool. It checks the arguments, adds the injected fields, all
@@ -38,9 +39,8 @@ func (t *Tool) Call(ctx context.Context, st *state.State, args state.JSON) (stat
 	if ctx == nil {
 		return "", errNilContext(t.name)
 	}
-	if _, ok := CallOf(ctx); ok { // of a call that makes this one
-		ctx = context.WithValue(ctx, callKey{}, (*Call)(nil))
-	}
+	call := &callState{Call: Call{Key: newKey(ctx), Name: t.name, Agent: st.Agent()}}
+	ctx = context.WithValue(ctx, callKey{}, call)
 	if tracer := tracerIn(ctx); tracer != nil {
 		return t.callTraced(ctx, tracer, st, args)
 	}
@@ -52,7 +52,10 @@ func (t *Tool) callOnce(ctx context.Context, st *state.State, args state.JSON) (
 	if err := t.checkFields(st); err != nil {
 		return "", err
 	}
-	a := t.answer(ctx, st, st, args)
+	if err := t.checkOutputs(st); err != nil {
+		return "", err
+	}
+	a := t.answer(ctx, st, st, callIn(ctx), args)
 	if a.err == nil {
 		a.err = t.write(st, a.outputs)
 	}
@@ -67,21 +70,28 @@ type answer struct {
 	text    state.JSON // for the model
 	outputs []output   // not written yet
 	err     error
+	digest  string // of the arguments and of what is injected, if the call waits
 }
 
 // answer makes a call, all but writing its outputs. Fields are injected from
 // reads.
-func (t *Tool) answer(ctx context.Context, st, reads *state.State, args state.JSON) (a answer) {
-	defer recoverPanic(t.name, &a.err)
+func (t *Tool) answer(ctx context.Context, st, reads *state.State, call *callState, args state.JSON) (a answer) {
 	m, reads := t.newMask(reads)
-	input, err := t.prepare(reads, args)
+	if len(t.sources) > 0 {
+		reads = reads.Snapshot() // what is shown is what is injected
+	}
+	defer func() {
+		if errors.Is(a.err, ErrSuspended) {
+			a.digest = t.digest(reads, args)
+		}
+	}()
+	defer recoverPanic(t.name, &a.err)
+	input, err := t.approve(ctx, reads, call, args)
+	if err == nil && t.once {
+		err = t.beginOnce(ctx, st, call, args)
+	}
 	if err != nil {
 		return answer{err: m.with(t, st).error(err)}
-	}
-	if t.approval != nil {
-		if err := t.checkApproval(ctx, input); err != nil {
-			return answer{err: m.with(t, st).error(err)}
-		}
 	}
 	r, err := t.invoke(ctx, st, input)
 	m = m.with(t, st)
@@ -89,8 +99,39 @@ func (t *Tool) answer(ctx context.Context, st, reads *state.State, args state.JS
 		return answer{err: m.error(err)}
 	}
 	outputs, err := t.outputs(r)
+	text := m.json(r.text)
 	if r.empty { // null would read as a result that was not found
-		return answer{text: state.JSONText(t.name + " successfully executed"), outputs: outputs, err: err}
+		text = state.JSONText(t.name + " successfully executed")
 	}
-	return answer{text: m.json(r.text), outputs: outputs, err: err}
+	if edited := call.approval.Input; call.Approved && edited != "" {
+		text = state.JSONText("A person has changed the arguments to " + string(m.json(edited)) + ". The result: " + string(text))
+	}
+	return answer{text: text, outputs: outputs, err: err}
+}
+
+// beginOnce stores that a call is about to be made. In a call that was begun
+// before, it returns an error of Suspend, unless a person has said that it is to be
+// made again.
+func (t *Tool) beginOnce(ctx context.Context, st *state.State, call *callState, args state.JSON) error {
+	run := runctx.RunOf(ctx)
+	if run == nil {
+		return nil
+	}
+	err := run.BeginOnce(ctx, state.ToolCall{ID: call.ID, Key: call.Key, Name: call.Name, Input: args}, t.suspension(st, "", "", nil))
+	if errors.Is(err, runctx.ErrBegun) {
+		return Suspend(err)
+	}
+	return err
+}
+
+// suspension returns what is known of a call that waits.
+func (t *Tool) suspension(st *state.State, reason, digest string, err error) runctx.Suspension {
+	out := runctx.Suspension{
+		Reason: reason, Expires: t.expires, Digest: digest,
+		IsClients: errors.Is(err, runctx.ErrClients), HasBegun: errors.Is(err, runctx.ErrBegun),
+	}
+	if t.deciders != nil {
+		out.Deciders = inside.Admitted(st, *t.deciders)
+	}
+	return out
 }

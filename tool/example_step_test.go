@@ -110,24 +110,25 @@ func ExampleSuspend() {
 	// [refunded 20 refunded 500]
 }
 
-// The id of the call is a key for what must be done once, together with
-// something that is unique to the conversation.
+// The key of the call is one for what must be done once.
 func ExampleCallOf() {
 	pay := tool.Must(tool.New("pay", "Pay an amount.",
 		func(ctx context.Context, in struct {
 			Amount int `json:"amount"`
 		}) (string, error) {
 			call, _ := tool.CallOf(ctx)
-			return fmt.Sprintf("paid %d with key run-7/%s for %s", in.Amount, call.ID, call.Agent), nil
+			return fmt.Sprintf("paid %d with key %s for %s", in.Amount, call.Key, call.Agent), nil
 		}))
 	st := state.New(nil).As("billing")
-	calls := []state.ToolCall{{ID: "c1", Name: "pay", Input: `{"amount":5}`}}
-	results, err := tool.Run(context.Background(), st, []*tool.Tool{pay}, calls)
+	said := state.ToolCalls(state.ToolCall{ID: "c1", Name: "pay", Input: `{"amount":5}`})
+	_ = st.History().Append(state.InferenceResult{Output: []state.Message{said}}) // draws the key
+	calls := st.History().Pending()
+	results, err := tool.Answer(context.Background(), st, []*tool.Tool{pay}, calls)
 	if err != nil {
 		panic(err)
 	}
 	for _, r := range results {
-		fmt.Println(r.Message.Text())
+		fmt.Println(strings.Replace(r.Message.Text(), calls[0].Key, "KEY", 1))
 	}
-	// Output: paid 5 with key run-7/c1 for billing
+	// Output: paid 5 with key KEY for billing
 }

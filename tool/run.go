@@ -145,10 +145,15 @@ func (s *Step) giveUp(ctx context.Context, batch []int) {
 // With [state.History.Pending], a process that goes on where another one has
 // stopped makes the calls that have been left, in the same way.
 //
-// The error is that of Run, without results, or that of History.Answer, such as
-// [state.ErrUnknownCall] if the calls are not in the history. With the latter the
-// calls have been made, and their results are returned.
+// The error is that of Run, or that of History.Answer, such as
+// [state.ErrUnknownCall] if the calls are not in the history and
+// [state.ErrAnswered] if they have a result. No function has been called then. If
+// another program answers a call meanwhile, the results are returned with the
+// error.
 func Answer(ctx context.Context, st *state.State, tools []*Tool, calls []state.ToolCall) ([]Result, error) {
+	if err := inside.CheckAnswers(st, calls); err != nil {
+		return nil, err
+	}
 	results, err := Run(ctx, st, tools, calls)
 	if err != nil {
 		return nil, err

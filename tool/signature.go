@@ -26,6 +26,10 @@ type signature struct {
 	approval func(ctx context.Context, input any) (reason string, needed bool)
 	// expires is how long a call may wait, 0 for no limit.
 	expires time.Duration
+	// deciders are who may decide about a call that waits, nil if that was not said.
+	deciders *state.Scope
+	// once says that the beginning of a call is stored.
+	once bool
 }
 
 // source is a field that is injected.

@@ -2,9 +2,11 @@ package tool
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 
@@ -46,8 +48,9 @@ type Step struct {
 
 // stepCall is a call of a step.
 type stepCall struct {
-	state.ToolCall
-	index   int
+	state.ToolCall        // with the key that it has in a history, which its result has too
+	key            string // that, or else one that ends with the process
+	index          int
 	tool    *Tool        // nil if there is none
 	st      *state.State // of the step, with the call as the cause; since it is made
 	batch   int          // of Run, from 1
@@ -56,6 +59,8 @@ type stepCall struct {
 	outputs []output // while it is held
 	result  Result   // since it is held
 	reason  string   // why it is suspended
+	digest  string   // of its arguments and of what is injected, if it is suspended
+	verdict *runctx.Verdict
 }
 
 // phase is the progress of a call.
@@ -132,12 +137,65 @@ func BeginStep(ctx context.Context, st *state.State, tools []*Tool, calls []stat
 	s := &Step{ctx: ctx, st: st, box: newToolbox(tools), calls: make([]stepCall, len(calls))}
 	s.idle.L = &s.mu
 	s.order = make([]*stepCall, len(calls))
-	for i, call := range calls {
+	for i, call := range recordedCalls(ctx, st, calls) {
 		s.calls[i].ToolCall, s.calls[i].index = call, i
+		if s.calls[i].key = call.Key; call.Key == "" {
+			s.calls[i].key = newKey(ctx)
+		}
 		s.calls[i].tool, _ = s.box.named(call.Name)
 		s.order[i] = &s.calls[i]
 	}
 	return s, nil
+}
+
+// recordedCalls returns calls with the keys that they have in the history of st.
+// One without a key is the first open call of the latest answer that has its id,
+// name and input, or else its id and name. What the function of a call makes is in
+// no history.
+func recordedCalls(ctx context.Context, st *state.State, calls []state.ToolCall) []state.ToolCall {
+	if callIn(ctx) != nil || !slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.Key == "" }) {
+		return calls
+	}
+	open, taken := openCalls(st), map[string]bool{}
+	for _, c := range calls {
+		taken[c.Key] = true
+	}
+	calls = slices.Clone(calls)
+	for _, exact := range []bool{true, false} {
+		for i := range calls {
+			c := &calls[i]
+			at := slices.IndexFunc(open, func(o state.ToolCall) bool {
+				return !taken[o.Key] && o.ID == c.ID && o.Name == c.Name && (o.Input.Equal(c.Input) || !exact && c.ID != "")
+			})
+			if c.Key == "" && at >= 0 {
+				c.Key = open[at].Key
+				taken[c.Key] = true
+			}
+		}
+	}
+	return calls
+}
+
+// openCalls returns the open calls of a history, those of the latest answer first.
+func openCalls(st *state.State) (open []state.ToolCall) {
+	pending := map[string]bool{}
+	for _, c := range st.History().Pending() {
+		pending[c.Key] = true
+	}
+	if len(pending) == 0 {
+		return nil
+	}
+	for _, r := range st.History().All() {
+		var own []state.ToolCall
+		for _, m := range r.Output {
+			if m, ok := m.(state.ToolCallMessage); ok {
+				own = append(own, m.Calls()...)
+			}
+		}
+		own = slices.DeleteFunc(own, func(c state.ToolCall) bool { return !pending[c.Key] })
+		open = append(own, open...)
+	}
+	return open
 }
 
 // Call makes the call with index i and returns its result, whose Message and Err
@@ -185,7 +243,7 @@ func (s *Step) make(ctx context.Context, c *stepCall, reads *state.State) (r Res
 	if errors.Is(err, ErrSuspended) {
 		c.reason = strings.TrimPrefix(err.Error(), toolPrefix(c.Name))
 		if run := runctx.RunOf(ctx, s.ctx); run != nil {
-			run.Suspend(c.ToolCall, c.reason, c.tool.expires)
+			run.Suspend(c.ToolCall, c.tool.suspension(s.st, c.reason, c.digest, err))
 		}
 	}
 	return r, err
@@ -199,10 +257,19 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 	if err := notCalled(c, ctx, s.ctx); err != nil {
 		return answer{err: err}
 	}
+	if err := c.tool.checkOutputs(s.st); err != nil { // a model has called what it was not shown
+		return answer{err: err}
+	}
 	c.st = s.st.WithCause(c.ID)
-	call := &Call{ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}
-	call.ApprovedBy, call.Approved = runctx.Approved(c.ToolCall, ctx, s.ctx)
-	return c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, c.Input)
+	call := &callState{Call: Call{Key: c.key, ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}}
+	call.approval, call.Approved = runctx.ApprovalOf(c.key, ctx, s.ctx)
+	call.ApprovedBy = call.approval.By
+	a = c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, call, c.Input)
+	if call.Approved {
+		c.verdict = &runctx.Verdict{Kind: string(DecisionApprove), By: call.ApprovedBy, Input: json.RawMessage(call.approval.Input)}
+	}
+	c.digest = a.digest
+	return a
 }
 
 // notCalled is the error of a call that was not made because a context has
@@ -273,7 +340,7 @@ func (s *Step) hold(c *stepCall, a answer) error {
 		return nil
 	}
 	c.phase, c.outputs = held, a.outputs
-	c.result = Result{Index: c.index, Message: state.ToolResult(c.ToolCall, a.text)}
+	c.result = Result{Index: c.index, Message: c.decided(state.ToolResult(c.ToolCall, a.text))}
 	s.held++
 	return nil
 }
@@ -281,7 +348,15 @@ func (s *Step) hold(c *stepCall, a answer) error {
 // fail notes the error that is the result of a call.
 func (s *Step) fail(c *stepCall, err error) {
 	c.phase = done
-	c.result = Result{Index: c.index, Message: state.ToolError(c.ToolCall, err.Error()), Err: err}
+	c.result = Result{Index: c.index, Message: c.decided(state.ToolError(c.ToolCall, err.Error())), Err: err}
+}
+
+// decided returns the result of a call with what a person has decided about it.
+func (c *stepCall) decided(m state.ToolResultMessage) state.ToolResultMessage {
+	if c.verdict == nil {
+		return m
+	}
+	return c.verdict.Of(m)
 }
 
 // unlocked calls fn without the lock.
@@ -371,11 +446,21 @@ func (s *Step) End() []Result {
 	return results
 }
 
-// Suspended yields the calls that wait for a result from outside, and why.
-func (s *Step) Suspended() iter.Seq2[state.ToolCall, string] {
-	return func(yield func(state.ToolCall, string) bool) {
+// Suspension returns why the call with index i waits, and the digest of what it
+// would be made with. It is for package loop.
+func (s *Step) Suspension(i int) runctx.Suspension {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &s.calls[i]
+	return runctx.Suspension{Reason: c.reason, Digest: c.digest}
+}
+
+// Suspended yields the calls that wait for a result from outside, and why. It is
+// for package loop.
+func (s *Step) Suspended() iter.Seq2[state.ToolCall, runctx.Suspension] {
+	return func(yield func(state.ToolCall, runctx.Suspension) bool) {
 		for i := range s.calls {
-			if c := &s.calls[i]; c.phase == suspended && !yield(c.ToolCall, c.reason) {
+			if c := &s.calls[i]; c.phase == suspended && !yield(c.ToolCall, runctx.Suspension{Reason: c.reason, Digest: c.digest}) {
 				return
 			}
 		}

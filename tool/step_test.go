@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -412,11 +413,14 @@ func TestStepRunsNoCodeOfUsersUnderALock(t *testing.T) {
 }
 
 func TestCallOf(t *testing.T) {
-	seen := map[string]tool.Call{}
+	seen, keys := map[string]tool.Call{}, map[string]string{}
 	var mu sync.Mutex
-	inner := tool.Must(tool.New("inner", "", func(ctx context.Context, _ struct{}) (bool, error) {
-		_, ok := tool.CallOf(ctx)
-		return ok, nil
+	inner := tool.Must(tool.New("inner", "", func(ctx context.Context, _ struct{}) (string, error) {
+		call, ok := tool.CallOf(ctx)
+		if !ok || call.Name != "inner" || call.ID != "" {
+			return "", errors.New("no call")
+		}
+		return call.Key, nil
 	}))
 	note := func(ctx context.Context, _ state.JSON) (state.JSON, error) {
 		call, ok := tool.CallOf(ctx)
@@ -425,7 +429,11 @@ func TestCallOf(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		keys[call.ID], call.Key = call.Key, ""
 		seen[call.ID] = call
+		if _, err := inner.Call(ctx, nil, ""); err != nil {
+			return "", err
+		}
 		return inner.Call(ctx, nil, "")
 	}
 	tools := []*tool.Tool{tool.Must(tool.Raw("a", "", `{}`, note)), tool.Must(tool.RawStateful("b", "", `{}`, func(ctx context.Context, _ *state.State, args state.JSON) (state.JSON, error) {
@@ -435,9 +443,12 @@ func TestCallOf(t *testing.T) {
 	calls := []state.ToolCall{{ID: "x", Name: "a"}, {ID: "y", Name: "b"}}
 	want := map[string]tool.Call{"x": {ID: "x", Name: "a", Index: 0, Agent: "ann"}, "y": {ID: "y", Name: "b", Index: 1, Agent: "ann"}}
 	for _, r := range must(tool.Run(t.Context(), st, tools, calls)) {
-		require.Equal(t, "false", r.Message.Text(), "a call inside a call is not of the step")
+		require.Equal(t, keys[r.Message.Call().ID]+".2", r.Message.Text(), "a call inside a call has the key of its place")
+		require.Empty(t, r.Message.Call().Key, "a call that is in no history has a key that ends with the process")
 	}
 	require.Equal(t, want, seen)
+	require.NotEqual(t, keys["x"], keys["y"])
+	before := maps.Clone(keys)
 	clear(seen)
 	step := must(tool.BeginStep(t.Context(), st, tools, calls))
 	for i := range calls {
@@ -445,8 +456,64 @@ func TestCallOf(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, want, seen)
+	require.NotEqual(t, before, keys)
 	_, ok := tool.CallOf(t.Context())
 	require.False(t, ok)
+	key, err := inner.Call(t.Context(), nil, "")
+	require.NoError(t, err)
+	require.Regexp(t, `^"c[A-Za-z0-9_-]{14}"$`, string(key), "a call by the program has a random one")
+}
+
+// The calls of an answer have their keys from the history, whether the program
+// makes those that the model has said or those that the history has.
+func TestCallsOfAStepHaveTheKeysOfTheHistory(t *testing.T) {
+	type in struct {
+		To string `json:"to"`
+	}
+	keys := map[string]string{}
+	pay := tool.Must(tool.New("pay", "", func(ctx context.Context, in in) (string, error) {
+		call, _ := tool.CallOf(ctx)
+		keys[in.To] = call.Key
+		return in.To, nil
+	}, tool.To(&state.Field[[]string]{Name: "log"}, "")))
+	call := func(id, to string) state.ToolCall {
+		return state.ToolCall{ID: id, Name: "pay", Input: state.JSON(`{"to": "` + to + `"}`)}
+	}
+	for name, calls := range map[string][]state.ToolCall{
+		"ids":       {call("1", "ann"), call("2", "bob"), call("3", "cyd")},
+		"one id":    {call("1", "ann"), call("1", "bob"), call("1", "cyd")},
+		"no ids":    {call("", "ann"), call("", "bob"), call("", "cyd")},
+		"one twice": {call("", "ann"), call("", "bob"), call("", "ann")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1}} {
+				st := state.New(state.MustSchema(&state.Field[[]string]{Name: "log"}))
+				said := state.InferenceResult{Output: []state.Message{state.ToolCalls(calls...)}}
+				require.NoError(t, st.History().Append(said)) // an earlier answer, of which the calls are left open
+				require.NoError(t, st.History().Append(said))
+				last, _ := st.History().Last()
+				recorded := last.Output[0].(state.ToolCallMessage).Calls()
+				var made []state.ToolCall
+				for _, i := range order {
+					made = append(made, calls[i])
+				}
+				clear(keys)
+				results, err := tool.Answer(t.Context(), st, []*tool.Tool{pay}, made)
+				require.NoError(t, err)
+				for i, r := range results {
+					require.True(t, made[i].Input.Equal(r.Message.Call().Input))
+				}
+				for _, i := range order {
+					open := slices.ContainsFunc(st.History().Pending(), func(c state.ToolCall) bool { return c.Key == recorded[i].Key })
+					require.False(t, open)
+					if name != "one twice" {
+						require.Equal(t, recorded[i].Key, keys[strings.Trim(string(calls[i].Input[8:]), `"}`)])
+					}
+				}
+				require.Len(t, st.History().Pending(), 6-len(order))
+			}
+		})
+	}
 }
 
 func TestSuspendedCallsHaveNoResultInRun(t *testing.T) {

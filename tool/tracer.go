@@ -114,7 +114,7 @@ func (t *callTrace) end(r Result) {
 
 // callTraced is the call of a tool outside of steps, told to a tracer.
 func (t *Tool) callTraced(ctx context.Context, tracer Tracer, st *state.State, args state.JSON) (text state.JSON, err error) {
-	call := state.ToolCall{Name: t.name, Input: args}
+	call := state.ToolCall{Name: t.name, Input: args, Key: callIn(ctx).Key}
 	trace := startTrace(ctx, tracer, newCallInfo(t, call, st))
 	if trace != nil {
 		ctx = trace.ctx
@@ -138,7 +138,9 @@ func (s *Step) startTrace(ctx context.Context, c *stepCall) (traced context.Cont
 	if tracer == nil || ctx == nil || c.tool != nil && notCalled(c, ctx, s.ctx) != nil {
 		return ctx, false
 	}
-	info := newCallInfo(c.tool, c.ToolCall, s.st)
+	call := c.ToolCall
+	call.Key = c.key
+	info := newCallInfo(c.tool, call, s.st)
 	info.Batch, info.Batches = c.batch, s.batches
 	trace := startTrace(ctx, tracer, info)
 	if trace == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/callkeys"
 	"github.com/agentstate/state/tool"
 )
 
@@ -136,6 +137,8 @@ func TestTracerIsToldOfEachCallOfAStep(t *testing.T) {
 	}
 	for i, call := range calls {
 		c := byID[call.ID]
+		require.NotEmpty(t, c.Info.Call.Key)
+		c.Info.Call.Key = ""
 		require.Equal(t, call, c.Info.Call, "as the model has written it")
 		require.Equal(t, "support", c.Info.Agent)
 		require.Equal(t, 1, c.Ends, call.Name)
@@ -172,7 +175,10 @@ func TestTracerSeesCallsWithinCalls(t *testing.T) {
 	info := traced[0].Info
 	require.Equal(t, "[SECRET]", info.Redact("pin-4711"))
 	info.Redact = nil // not comparable
-	require.Equal(t, tool.CallInfo{Tool: inner, Call: state.ToolCall{Name: "inner", Input: `{"word":"ann-secret"}`}, Agent: "support"}, info)
+	require.Equal(t, tool.CallInfo{
+		Tool: inner, Agent: "support",
+		Call: state.ToolCall{Name: "inner", Input: `{"word":"ann-secret"}`, Key: traced[1].Info.Call.Key + ".1"},
+	}, info)
 	require.Equal(t, tool.Result{Message: state.ToolResult(traced[0].Info.Call, `"got [SECRET]"`)}, traced[0].Result)
 	require.Equal(t, "", traced[1].Parent)
 }
@@ -203,12 +209,14 @@ func TestTracerSeesTheErrorsOfSingleCalls(t *testing.T) {
 				_, err = made.Call(tool.WithTracer(t.Context(), tracer), c.st, c.args)
 			}()
 			<-ended
-			got := tracer.only(t).Result
+			only := tracer.only(t)
+			got := only.Result
 			if name != "exit" {
 				require.Equal(t, err, got.Err)
 			}
 			require.ErrorAs(t, got.Err, c.want)
-			require.Equal(t, state.ToolError(state.ToolCall{Name: "t", Input: c.args}, got.Err.Error()), got.Message)
+			require.Equal(t, []state.ToolCall{{Name: "t", Input: c.args}}, callkeys.Calls(only.Info.Call))
+			require.Equal(t, state.ToolError(only.Info.Call, got.Err.Error()), got.Message)
 		})
 	}
 }

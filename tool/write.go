@@ -2,6 +2,17 @@ package tool
 
 import "github.com/agentstate/state"
 
+// checkOutputs returns an error if st may not write a field of the outputs: the
+// function is not called then.
+func (t *Tool) checkOutputs(st *state.State) error {
+	for _, s := range t.sinks {
+		if err := inside.CheckWrite(st, s.field); err != nil {
+			return &OutputError{Tool: t.name, Field: s.field, Err: err}
+		}
+	}
+	return nil
+}
+
 // try returns the error that writing outputs to a state would have now. It
 // writes them to a copy.
 func (t *Tool) try(st *state.State, outputs []output) error {

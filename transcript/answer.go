@@ -10,8 +10,9 @@ import (
 
 // Answer returns a conversation in which results are inserted behind the calls
 // that they answer, in the order of the calls, as [state.History.Answer] does
-// it. It is for calls that are not in a history. A result answers the last open
-// call with its id, or with its name if the provider gives calls no ids.
+// it. It is for calls that are not in a history. A result answers the call with its
+// key. Without one it answers the last open call with its id, or with its name if
+// the provider gives calls no ids.
 //
 // It returns [state.ErrUnknownCall] if there is no such call, or only one of
 // another tool than the result, and [state.ErrAnswered] if the call has a
@@ -34,7 +35,7 @@ func Answer(msgs []state.Message, results ...state.ToolResultMessage) ([]state.M
 			return nil, err
 		}
 		o.calls[number].take()
-		answers = append(answers, answer{call: number, message: m})
+		answers = append(answers, answer{call: number, message: inside.ResultOf(m, *o.calls[number].ToolCall)})
 	}
 	return insertAnswers(msgs, o, answers, func(a answer) state.Message { return a.message }), nil
 }

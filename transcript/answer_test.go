@@ -101,7 +101,7 @@ func TestPendingOfShapes(t *testing.T) {
 
 // A call that is suspended waits; it has not failed.
 func TestRepairAnswersSuspendedCalls(t *testing.T) {
-	const waits, failed = "…Waiting for approval.", "…There is no result: the call was not completed."
+	const waits, failed = "…Waiting for approval.", "…There is no result: the call may have been made."
 	for _, row := range []struct {
 		name, script, suspended string
 		profile                 transcript.Profile

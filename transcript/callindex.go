@@ -45,11 +45,13 @@ func pairOthers(pair func(except map[int]bool) pairing, suspended []state.ToolCa
 	return p, waiting
 }
 
-// callIndex finds calls by what their results say of them. It holds the
-// numbers of calls in their order, and drops those that have a result when it
-// meets them. A list from which all were dropped is empty and not nil.
+// callIndex finds calls by what their results say of them: by their keys, or by
+// their ids and names. It holds the numbers of calls in their order, and drops
+// those that have a result when it meets them. A list from which all were dropped
+// is empty and not nil.
 type callIndex struct {
 	calls  []pairedCall
+	byKey  map[string][]int
 	byID   map[string][]int
 	byName map[callName][]int
 }
@@ -57,11 +59,14 @@ type callIndex struct {
 // callName is the id and the name of a call.
 type callName struct{ id, name string }
 
-// index returns an index of the calls that have the id of one of those, or the
-// name if that has no id.
+// index returns an index of the calls that have the key of one of those, or the
+// id of one, or the name if that has no id.
 func (p *pairing) index(wanted []state.ToolCall) *callIndex {
-	x := &callIndex{p.calls, map[string][]int{}, map[callName][]int{}}
+	x := &callIndex{p.calls, map[string][]int{}, map[string][]int{}, map[callName][]int{}}
 	for _, w := range wanted {
+		if w.Key != "" {
+			x.byKey[w.Key] = nil
+		}
 		if w.ID != "" {
 			x.byID[w.ID] = nil
 		} else {
@@ -70,6 +75,9 @@ func (p *pairing) index(wanted []state.ToolCall) *callIndex {
 	}
 	for number, c := range p.calls {
 		name := callName{c.ID, c.Name}
+		if _, ok := x.byKey[c.Key]; ok {
+			x.byKey[c.Key] = append(x.byKey[c.Key], number)
+		}
 		if c.ID != "" {
 			if _, ok := x.byID[c.ID]; !ok {
 				continue
@@ -106,7 +114,7 @@ func (x *callIndex) lastOpen(r state.ToolCall) (int, error) {
 		return open[len(open)-1], nil
 	case open != nil: // emptied
 		refused = state.ErrAnswered
-	case r.ID != "":
+	case r.ID != "" && r.Key == "":
 		open = x.trimAnswered(x.byID[r.ID])
 		switch x.byID[r.ID] = open; {
 		case len(open) > 0:
@@ -119,9 +127,25 @@ func (x *callIndex) lastOpen(r state.ToolCall) (int, error) {
 	return none, fmt.Errorf("transcript: %s: %w", fault.Call(r.ID, r.Name), refused)
 }
 
-// named returns the calls that r names: those with its id and its name. If
-// there is an id, the name may be missing.
+// named returns the calls that r names: that with its key, or those with its id
+// and its name. If there is an id, the name may be missing.
 func (x *callIndex) named(r state.ToolCall) []int {
+	switch {
+	case x.hasKey(r):
+		return x.byKey[r.Key]
+	case r.Key == "":
+		return x.labelled(r)
+	}
+	var unkeyed []int
+	for _, number := range x.labelled(r) {
+		if x.calls[number].Key == "" {
+			unkeyed = append(unkeyed, number)
+		}
+	}
+	return unkeyed
+}
+
+func (x *callIndex) labelled(r state.ToolCall) []int {
 	if r.ID != "" && r.Name == "" {
 		return x.byID[r.ID]
 	}
@@ -129,12 +153,20 @@ func (x *callIndex) named(r state.ToolCall) []int {
 }
 
 func (x *callIndex) setNamed(r state.ToolCall, numbers []int) {
-	if r.ID != "" && r.Name == "" {
+	switch {
+	case x.hasKey(r):
+		x.byKey[r.Key] = numbers
+	case r.Key != "": // only some of those with the label
+	case r.ID != "" && r.Name == "":
 		x.byID[r.ID] = numbers
-	} else {
+	default:
 		x.byName[callName{r.ID, r.Name}] = numbers
 	}
 }
+
+// hasKey reports whether a call has the key of r. If none has, r may name one that
+// has no key.
+func (x *callIndex) hasKey(r state.ToolCall) bool { return r.Key != "" && x.byKey[r.Key] != nil }
 
 // trimAnswered cuts calls that have a result off the end.
 func (x *callIndex) trimAnswered(numbers []int) []int {

@@ -40,7 +40,7 @@ func ExampleRepair() {
 	// Output:
 	// message 4: unanswered-call: answered call "call_2" of "book"
 	// tool_call "assistant": "book" id "call_2"
-	// tool_result (error) "book" id "call_2": "There is no result: the call was not completed."
+	// tool_result (error) "book" id "call_2": "There is no result: the call may have been made."
 	// text "user": "Hello?"
 }
 

@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"slices"
+
 	"github.com/agentstate/state"
 )
 
@@ -12,7 +14,10 @@ type pairing struct {
 	calls     []pairedCall // of all messages, in order
 	firstCall []int        // of each message, the number of its first call; then the number of all calls
 	answers   []int        // of each message, the number of the call it answers (of several, one of them), or none
-	keys      int          // the number of different keys of calls and results
+	labels    int          // the number of different labels of calls and results
+
+	byKey   map[string]int // the numbers of the last calls, by their keys; nil until it is needed
+	indexed int            // how many
 }
 
 // pairedCall is a call and the messages that it connects.
@@ -20,32 +25,36 @@ type pairedCall struct {
 	*state.ToolCall
 	message int
 	result  int // the message that answers the call, or none
-	key     int // the number of its key
+	label   int // the number of its label
 }
 
 // take makes sure that no other result is given to an open call.
 func (c *pairedCall) take() { c.result = c.message }
 
 // unanswered returns what an answer that the repair adds says of its call.
-func (c *pairedCall) unanswered() state.ToolCall { return state.ToolCall{ID: c.ID, Name: c.Name} }
+func (c *pairedCall) unanswered() state.ToolCall {
+	return state.ToolCall{ID: c.ID, Name: c.Name, Key: c.Key}
+}
 
 // callsOf returns the calls of a message.
 func (p *pairing) callsOf(message int) []pairedCall {
 	return p.calls[p.firstCall[message]:p.firstCall[message+1]]
 }
 
-// keyUse is the use of a key by a call or an answer. The key is the id that a
-// call and its result have in common. The type is small because there are many.
-type keyUse struct {
-	key     int32 // its number
+// labelUse is the use of a label by a call or an answer. The label is the id, or
+// else the name, that a call and its result have in common. The type is small
+// because there are many.
+type labelUse struct {
+	label   int32 // its number
 	number  int32 // of the call, or the complement of the number of the answer
 	message int32
 }
 
-func (u keyUse) isCall() bool { return u.number >= 0 }
+func (u labelUse) isCall() bool { return u.number >= 0 }
 
-// pairCalls finds the call that each result answers, by place and key: a result
-// answers an earlier call, and a key may be used repeatedly.
+// pairCalls finds the call that each result answers, which is an earlier one. If
+// both have a Key, that decides. Otherwise place and label do: a label may be used
+// repeatedly.
 func pairCalls(msgs []state.Message) pairing { return pairExcept(msgs, nil) }
 
 // pairExcept is pairCalls without the calls that have some numbers.
@@ -75,93 +84,147 @@ func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.
 		answers:   make([]int, n),
 	}
 	var ids, names map[string]int
-	keyOf := func(c *state.ToolCall) int {
-		numbers, key := ids, c.ID
-		if key == "" { // of a provider that gives calls no ids
-			numbers, key = names, c.Name
+	labelOf := func(c *state.ToolCall) int {
+		numbers, label := ids, c.ID
+		if label == "" { // of a provider that gives calls no ids
+			numbers, label = names, c.Name
 		}
-		number, ok := numbers[key]
+		number, ok := numbers[label]
 		if !ok {
 			number = len(ids) + len(names)
-			numbers[key] = number
+			numbers[label] = number
 		}
 		return number
 	}
-	var uses []keyUse
+	var uses []labelUse
 	var answerNames []string
+	var strangers map[int32]bool // numbers of answers with a key that no call has
 	for i := range n {
 		p.firstCall, p.answers[i] = append(p.firstCall, len(p.calls)), none
 		calls, answers := at(i)
 		if ids == nil && len(calls)+len(answers) > 0 { // many conversations have none
 			ids, names = make(map[string]int, n/2), map[string]int{}
-			uses, answerNames = make([]keyUse, 0, n), make([]string, 0, n/2)
+			uses, answerNames = make([]labelUse, 0, n), make([]string, 0, n/2)
 		}
 		for k := range calls {
 			c, number := &calls[k], len(p.calls)
-			key := keyOf(c)
+			label := labelOf(c)
 			if !except[number] {
-				uses = append(uses, keyUse{int32(key), int32(number), int32(i)})
+				uses = append(uses, labelUse{int32(label), int32(number), int32(i)})
 			}
-			p.calls = append(p.calls, pairedCall{c, i, none, key})
+			p.calls = append(p.calls, pairedCall{c, i, none, label})
 		}
 		for k := range answers {
 			a := &answers[k]
-			key := p.recentKey(a.ID)
-			if key == none {
-				key = keyOf(a)
+			number, decided := p.callOf(a)
+			if decided {
+				if number != none && !except[number] && p.calls[number].result == none {
+					p.calls[number].result, p.answers[i] = i, number
+				}
+				continue
 			}
-			uses = append(uses, keyUse{int32(key), ^int32(len(answerNames)), int32(i)})
+			label := none
+			if number != none {
+				label = p.calls[number].label
+			} else {
+				label = labelOf(a)
+			}
+			if a.Key != "" {
+				if strangers == nil {
+					strangers = map[int32]bool{}
+				}
+				strangers[int32(len(answerNames))] = true
+			}
+			uses = append(uses, labelUse{int32(label), ^int32(len(answerNames)), int32(i)})
 			answerNames = append(answerNames, a.Name)
 		}
 	}
-	p.firstCall, p.keys = append(p.firstCall, len(p.calls)), len(ids)+len(names)
+	p.firstCall, p.labels = append(p.firstCall, len(p.calls)), len(ids)+len(names)
+	uses = slices.DeleteFunc(uses, func(u labelUse) bool { return u.isCall() && p.calls[u.number].result != none })
 
-	// The uses of one key alternate between calls and answers. The answers of a
+	// The uses of one label alternate between calls and answers. The answers of a
 	// round are those of its calls.
-	for _, rest := range groupByKey(uses, p.keys) {
+	for _, rest := range groupByLabel(uses, p.labels) {
 		for len(rest) > 0 {
-			var calls, answers []keyUse
-			calls, rest = cutWhile(rest, keyUse.isCall)
-			answers, rest = cutWhile(rest, func(u keyUse) bool { return !u.isCall() })
+			var calls, answers []labelUse
+			calls, rest = cutWhile(rest, labelUse.isCall)
+			answers, rest = cutWhile(rest, func(u labelUse) bool { return !u.isCall() })
+			if len(strangers) > 0 { // they answer no call that has a key
+				others, own := splitUses(answers, func(u labelUse) bool { return strangers[^u.number] })
+				unkeyed, _ := splitUses(calls, func(u labelUse) bool { return p.calls[u.number].Key == "" })
+				p.matchRound(answerNames, unkeyed, others)
+				calls, _ = splitUses(calls, func(u labelUse) bool { return p.calls[u.number].result == none })
+				answers = own
+			}
 			p.matchRound(answerNames, calls, answers)
 		}
 	}
 	return p
 }
 
-// recentKey returns the key of an id if one of the last calls has it, or none.
-// Most results follow their calls, and the map of a long conversation does not
-// fit into the caches of a processor.
-func (p *pairing) recentKey(id string) int {
-	for k := len(p.calls) - 1; k >= max(0, len(p.calls)-recentCalls) && id != ""; k-- {
-		if p.calls[k].ID == id {
-			return p.calls[k].key
+// callOf returns the number of the call that an answer names, or none, and
+// whether its Key decides that. Otherwise the label does: the number is then
+// that of one of the last calls with the id, or none. Most results follow their
+// calls, and the maps of a long conversation do not fit into the caches of a
+// processor.
+func (p *pairing) callOf(a *state.ToolCall) (number int, decided bool) {
+	for k := len(p.calls) - 1; k >= max(0, len(p.calls)-recentCalls); k-- {
+		switch c := p.calls[k]; {
+		case a.Key != "" && a.Key == c.Key:
+			return k, true
+		case a.Key == "" && a.ID != "" && a.ID == c.ID:
+			return k, false
 		}
 	}
-	return none
+	if a.Key == "" {
+		return none, false
+	}
+	if p.byKey == nil {
+		p.byKey = make(map[string]int, len(p.calls))
+	}
+	for ; p.indexed < len(p.calls); p.indexed++ {
+		p.byKey[p.calls[p.indexed].Key] = p.indexed
+	}
+	if number, ok := p.byKey[a.Key]; ok {
+		return number, true
+	}
+	_, unkeyed := p.byKey[""]
+	return none, !unkeyed
 }
 
 const recentCalls = 4
 
-// groupByKey returns the uses of each key in their order. It sorts by counting,
+// groupByLabel returns the uses of each label in their order. It sorts by counting,
 // in two allocations.
-func groupByKey(uses []keyUse, keys int) [][]keyUse {
-	sizes := make([]int32, keys)
+func groupByLabel(uses []labelUse, labels int) [][]labelUse {
+	sizes := make([]int32, labels)
 	for _, u := range uses {
-		sizes[u.key]++
+		sizes[u.label]++
 	}
-	room, groups := make([]keyUse, len(uses)), make([][]keyUse, keys)
-	for key, size := range sizes {
-		groups[key], room = room[:0:size], room[size:]
+	room, groups := make([]labelUse, len(uses)), make([][]labelUse, labels)
+	for label, size := range sizes {
+		groups[label], room = room[:0:size], room[size:]
 	}
 	for _, u := range uses {
-		groups[u.key] = append(groups[u.key], u)
+		groups[u.label] = append(groups[u.label], u)
 	}
 	return groups
 }
 
+// splitUses returns the uses for which is returns true, and the others.
+func splitUses(uses []labelUse, is func(labelUse) bool) (yes, no []labelUse) {
+	for _, u := range uses {
+		if is(u) {
+			yes = append(yes, u)
+		} else {
+			no = append(no, u)
+		}
+	}
+	return yes, no
+}
+
 // cutWhile cuts the uses before the first for which is returns false.
-func cutWhile(uses []keyUse, is func(keyUse) bool) (head, tail []keyUse) {
+func cutWhile(uses []labelUse, is func(labelUse) bool) (head, tail []labelUse) {
 	n := 0
 	for n < len(uses) && is(uses[n]) {
 		n++
@@ -169,8 +232,8 @@ func cutWhile(uses []keyUse, is func(keyUse) bool) (head, tail []keyUse) {
 	return uses[:n], uses[n:]
 }
 
-// matchRound pairs calls of one key with the results that follow before the key
-// is used for a call again.
+// matchRound pairs calls of one label with the results that follow before the
+// label is used for a call again.
 //
 //   - One call is answered by the first result, whatever its name.
 //   - Several calls are paired by name. A name decides if it has at least as many
@@ -178,7 +241,7 @@ func cutWhile(uses []keyUse, is func(keyUse) bool) (head, tail []keyUse) {
 //   - If some name does not decide, but there are enough results for all calls,
 //     names are useless and the order decides.
 //   - Otherwise it is unknown which of the remaining calls are answered: none.
-func (p *pairing) matchRound(answerNames []string, calls, results []keyUse) {
+func (p *pairing) matchRound(answerNames []string, calls, results []labelUse) {
 	if len(calls) == 0 || len(results) == 0 {
 		return
 	}
@@ -186,9 +249,9 @@ func (p *pairing) matchRound(answerNames []string, calls, results []keyUse) {
 		p.setAnswer(calls[0], results[0])
 		return
 	}
-	callName := func(c keyUse) string { return p.calls[c.number].Name }
+	callName := func(c labelUse) string { return p.calls[c.number].Name }
 	missing := map[string]int{} // by name: calls without a result of that name
-	queues := map[string][]keyUse{}
+	queues := map[string][]labelUse{}
 	for _, c := range calls {
 		missing[callName(c)]++
 	}
@@ -213,7 +276,7 @@ func (p *pairing) matchRound(answerNames []string, calls, results []keyUse) {
 	}
 }
 
-func (p *pairing) setAnswer(call, result keyUse) {
+func (p *pairing) setAnswer(call, result labelUse) {
 	p.calls[call.number].result = int(result.message)
 	p.answers[result.message] = int(call.number)
 }

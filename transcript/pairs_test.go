@@ -66,3 +66,74 @@ func TestPendingReturnsTheWholeCall(t *testing.T) {
 	require.Equal(t, transcript.Pending([]state.Message{nil, state.TextMessage{}, state.ToolCalls(call)}),
 		state.ToolCallMessage(state.ToolCalls(call)).Calls())
 }
+
+// A key decides, whatever the ids are. Where one has none, the id does.
+func TestKeysDecideWhichCallAResultAnswers(t *testing.T) {
+	for _, row := range []struct {
+		name           string
+		calls, results string // ids and keys
+		pending        string
+		answers        error // of the results, if they are given later
+	}{
+		{"in the order of the calls", "1/a 1/b", "1/a 1/b", "", nil},
+		{"in another order", "1/a 1/b", "1/b 1/a", "", nil},
+		{"only the second", "1/a 1/b 1/c", "1/b", "1/a 1/c", nil},
+		{"without ids", "/a /b", "/b", "/a", nil},
+		{"of many", "/a /b /c /d /e /f /g", "/a /g /b", "/c /d /e /f", nil},
+		{"with the id of another call", "1/a 2/b", "2/a", "2/b", nil},
+		{"with an id that no call has", "1/a 2/b", "3/a", "2/b", nil},
+		{"not twice", "1/a 1/b", "1/a 1/a", "1/b", state.ErrAnswered},
+		{"a key that no call has", "1/a", "1/x", "1/a", state.ErrUnknownCall},
+		{"a key that no call has, and another id", "1/a 2/", "1/x", "1/a 2/", state.ErrUnknownCall},
+		{"a key that no call has, for a call without one", "1/a 1/", "1/x", "1/a", nil},
+		{"and a result without a key", "1/a 1/", "1/x 1/", "", nil},
+		{"no key for a call with one", "1/a", "1/", "", nil},
+		{"a key before the id", "1/a 1/", "1/a", "1/", nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var said, results []state.Message
+			for _, c := range keyed(row.calls) {
+				said = append(said, state.ToolCalls(c), state.UserText("u"))
+			}
+			var answers []state.ToolResultMessage
+			for _, c := range keyed(row.results) {
+				results = append(results, state.ToolResult(c, "1"))
+				answers = append(answers, state.ToolResult(c, "1"))
+			}
+			shown := func(calls []state.ToolCall) string {
+				var words []string
+				for _, c := range calls {
+					words = append(words, c.ID+"/"+c.Key)
+				}
+				return strings.Join(words, " ")
+			}
+			require.Equal(t, row.pending, shown(transcript.Pending(append(said, results...))))
+			given, err := transcript.Answer(said, answers...)
+			require.ErrorIs(t, err, row.answers)
+			if err != nil {
+				return
+			}
+			require.Equal(t, row.pending, shown(transcript.Pending(given)))
+			var last state.ToolCall // each result stands behind its call
+			for _, m := range given {
+				switch m := m.(type) {
+				case state.ToolCallMessage:
+					last = m.Calls()[0]
+				case state.ToolResultMessage:
+					require.Equal(t, last.ID, m.Call().ID)
+					if last.Key != "" {
+						require.Equal(t, last.Key, m.Call().Key)
+					}
+				}
+			}
+		})
+	}
+}
+
+func keyed(words string) (calls []state.ToolCall) {
+	for _, word := range strings.Fields(words) {
+		id, key, _ := strings.Cut(word, "/")
+		calls = append(calls, state.ToolCall{ID: id, Key: key, Name: "f"})
+	}
+	return calls
+}

@@ -95,7 +95,7 @@ func TestRepairReplaces(t *testing.T) {
 			`{"type":"text","role":"user","content":"go"}
 			{"type":"tool_call","role":"assistant","tools":[{"id":"b","name":"g","input":{"n":1}},{"id":"a","name":"f"}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"a","name":"f"},"content":"1.0"}
-			{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"b","name":"g"},"content":"There is no result: the call was not completed.","stop_reason":"tool","is_error":true}
+			{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"b","name":"g"},"content":"There is no result: the call may have been made.","stop_reason":"tool","is_error":true}
 			{"type":"text","role":"user","content":"more"}`,
 			`message 1: unanswered-call: answered call "b" of "g"
 message 3: not-adjacent: moved call "a" of "f"`,

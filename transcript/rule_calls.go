@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 )
@@ -31,18 +32,17 @@ func findBadIDs(c *checker) {
 // 'tool_call_id'" (agno#5116, openclaw#47136), "tool_use ids must be unique"
 // (claude-code#20901).
 func findRepeatedIDs(c *checker) {
-	if !c.RequireIDs {
-		return
-	}
-	used := make([]bool, c.keys)
-	usedUntil := make([]int, c.keys) // the last result of an id, or the end if one is missing
+	used := make([]bool, c.labels)
+	usedUntil := make([]int, c.labels) // the last result of an id, or the end if one is missing
 	for _, call := range c.calls {
 		if call.ID == "" {
 			continue
 		}
-		if used[call.key] {
+		if c.repeatsID(*call.ToolCall) {
+			c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
+		} else if used[call.label] && c.RequireIDs {
 			mustBeNew := c.UniqueIDs && !c.isOwn(c.msgs[call.message])
-			if mustBeNew || usedUntil[call.key] > call.message {
+			if mustBeNew || usedUntil[call.label] > call.message {
 				c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
 			}
 		}
@@ -50,9 +50,14 @@ func findRepeatedIDs(c *checker) {
 		if result == none {
 			result = len(c.msgs)
 		}
-		used[call.key], usedUntil[call.key] = true, max(usedUntil[call.key], result)
+		used[call.label], usedUntil[call.label] = true, max(usedUntil[call.label], result)
 	}
 }
+
+// repeatsID reports whether the provider needs another id for a call because an
+// earlier call had it, which may be gone by now. That was decided when the call
+// was recorded, so that all requests name it alike.
+func (r *Rules) repeatsID(c state.ToolCall) bool { return r.Format != "" && c.ID != "" && callkey.Repeats(c.Key) }
 
 // findOtherNames demands that results have the names of their calls.
 func findOtherNames(c *checker) {
@@ -96,7 +101,11 @@ func (r *repairer) repairIdentities() {
 				waits, used := waiting[c.ID]
 				mustBeNew := waits || used && r.UniqueIDs && !r.isOwn(m)
 				c.Name = r.profile.ToolName(c.Name)
-				if !r.acceptsID(c.ID) || r.RequireIDs && mustBeNew {
+				switch again := r.repeatsID(*c); {
+				case c.Key != "" && (again || c.ID == "" && !r.acceptsID("")):
+					c.ID = ids.unique(callkey.WireID(c.Key), "call") // the same in each request
+					c.Key = callkey.Own(c.Key)
+				case !r.acceptsID(c.ID) || r.RequireIDs && mustBeNew:
 					c.ID = ids.unique(c.ID, "call")
 				}
 				waiting[c.ID] = true
@@ -155,6 +164,9 @@ func (r *repairer) renamedCall(e *entry, text []byte, old, call state.ToolCall) 
 			rule = ruleDuplicateID
 		}
 		object = object.WithString("id", call.ID)
+		if old.Key != "" {
+			object = object.WithString("key", call.Key)
+		}
 		r.reportChange(e, rule, "now with the id "+strconv.Quote(call.ID)+": "+describeCall(old))
 	}
 	if old.Name != call.Name {

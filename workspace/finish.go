@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -64,6 +65,10 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	defer r.mu.Unlock()
 	if err := r.checkHeld(); err != nil {
 		return successor{}, err
+	}
+	if keys := r.suspended.waitAgain(r.state); len(keys) > 0 {
+		err := fmt.Errorf("workspace: Options.Run has not made %q", keys)
+		r.m.logWarning(ctx, r.user, "approved calls were not made and wait again", err)
 	}
 	d, err := r.delta()
 	if err != nil {

@@ -303,7 +303,7 @@ func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Docum
 			_, _ = c.decide(earlier) // as its run will
 		}
 		if _, err := c.decide(*msg); err != nil {
-			return fault.AsFinal(fmt.Errorf("answer: %w", err))
+			return fault.AsFinal(fmt.Errorf("decision: %w", err))
 		}
 		return nil
 	}

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/runctx"
@@ -26,12 +26,12 @@ import (
 //
 // It commits what a model has said before calls are made, and their results
 // before a model is asked again. A process that takes the run over makes the
-// calls that are left, with their ids: the id of the run together with that of
-// [tool.CallOf] is an idempotency key. A model is asked again only if its answer
+// calls that are left, with their keys: the Key of [tool.CallOf] is an idempotency
+// key. A model is asked again only if its answer
 // was not committed, and never after the last word.
 //
-// A run ends when calls wait for a person, too. The Approve, Refuse and Answers
-// of a later message bring the decision.
+// A run ends when calls wait for a person, too. The Decisions of a later message
+// decide.
 //
 // The tools of the sender, see [Run.ClientTools], are offered to each agent that has
 // no tool of that name.
@@ -55,12 +55,21 @@ func Loop(l *loop.Loop) func(context.Context, *Run) error {
 // turnRun is a run as turns of agents see it: a [runctx.Run].
 type turnRun struct{ *Run }
 
-func (r turnRun) Suspend(c state.ToolCall, reason string, expires time.Duration) {
-	s := document.Suspension{RunID: r.runID, Calls: 1, Reason: r.Redact(reason), At: ledger.CurrentTime()}
-	if expires > 0 {
-		s.Until = s.At.Add(expires)
+func (r turnRun) Suspend(c state.ToolCall, s runctx.Suspension) {
+	r.suspended.note(r.state, c, r.suspensionOf(s))
+}
+
+func (r turnRun) suspensionOf(s runctx.Suspension) document.Suspension {
+	out := document.Suspension{
+		RunID: r.runID, Reason: r.Redact(s.Reason), At: ledger.CurrentTime(), Digest: s.Digest, Client: s.IsClients, Begun: s.HasBegun,
 	}
-	r.suspended.note(r.state, runctx.Key(c), s)
+	if s.Expires > 0 {
+		out.Until = out.At.Add(s.Expires)
+	}
+	if s.Deciders != nil {
+		out.Deciders = &s.Deciders
+	}
+	return out
 }
 
 func (r turnRun) Waiting() []state.ToolCall {
@@ -71,25 +80,34 @@ func (r turnRun) Waiting() []state.ToolCall {
 	return calls
 }
 
-func (r turnRun) Approved(c state.ToolCall) (by string, ok bool) {
-	was := r.suspended.get(runctx.Key(c))
-	return was.By, was.Approved > 0
+func (r turnRun) Approval(key string) (runctx.Approval, bool) {
+	was, _ := r.suspended.get(key)
+	if was.Approval == nil {
+		return runctx.Approval{}, false
+	}
+	return runctx.Approval{By: was.Approval.By, Input: was.Approval.Input, Digest: was.Digest, Again: was.Approval.Again}, true
+}
+
+func (r turnRun) BeginOnce(ctx context.Context, c state.ToolCall, s runctx.Suspension) error {
+	if indexOfCall(openCalls(r.state), c.Key) < 0 {
+		return fmt.Errorf("workspace: a call of a tool with Once must be recorded before it is made: %w", state.ErrUnknownCall)
+	}
+	if err := r.suspended.begin(c.Key, r.suspensionOf(s)); err != nil {
+		return err
+	}
+	return r.Commit(ctx)
 }
 
 // Decided returns the calls that the message of the run has decided, as the
 // conversation has them.
 func (r turnRun) Decided() (calls []state.ToolCall) {
-	left := map[string]int{}
-	for _, key := range r.message.decided() {
-		left[key]++
-	}
-	if len(left) == 0 {
+	keys := r.message.decided()
+	if len(keys) == 0 {
 		return nil
 	}
-	for call := range callsBackward(state.Messages.GetOr(r.state, nil)) {
-		if key := runctx.Key(call); left[key] > 0 {
-			left[key]--
-			calls = append(calls, call)
+	for _, c := range callsOf(state.Messages.GetOr(r.state, nil)) {
+		if slices.Contains(keys, c.Key) {
+			calls = append(calls, c)
 		}
 	}
 	return calls
@@ -121,7 +139,7 @@ func (r *Run) progress() (answers int, ended bool) {
 }
 
 // ClientTools returns the tools of the sender of the message. A call of one is
-// suspended: the Answers of a later message bring its result. Loop offers them to
+// suspended: a decision of a later message brings its result. Loop offers them to
 // its agents; other programs give them to a [loop.Turn].
 func (r *Run) ClientTools() []*tool.Tool {
 	tools, _ := toolsOf(r.message.Tools) // which were checked when the message was accepted

@@ -57,6 +57,7 @@ type workspaceJSON struct {
 }
 
 type suspendedJSON struct {
+	Key    string          `json:"key"`
 	ID     string          `json:"id,omitempty"`
 	Name   string          `json:"name"`
 	Input  json.RawMessage `json:"input,omitempty"`
@@ -65,6 +66,8 @@ type suspendedJSON struct {
 	RunID  string          `json:"run_id"`
 	Since  time.Time       `json:"since,omitzero"`
 	Until  time.Time       `json:"until,omitzero"`
+	Client bool            `json:"client,omitempty"`
+	Begun  bool            `json:"begun,omitempty"`
 }
 
 // settingsJSON has only the names of MCP servers, because their configurations
@@ -106,7 +109,7 @@ func (w *Workspace) json(redact func(string) string, without string) (workspaceJ
 	}
 	for _, s := range w.Suspended() {
 		out := suspendedJSON{
-			ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason), Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since, Until: s.Until,
+			Key: s.Key, Client: s.Client, Begun: s.Begun, ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason), Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since, Until: s.Until,
 		}
 		if s.Input != "" {
 			if out.Input, err = maskedJSON(json.RawMessage(s.Input), redact); err != nil {
@@ -141,6 +144,7 @@ type deadLetterJSON struct {
 	Attempts int             `json:"attempts"`
 	At       time.Time       `json:"at"`
 	Reason   string          `json:"reason"`
+	GoesOn   bool            `json:"goes_on,omitempty"`
 }
 
 type runInfoJSON struct {
@@ -189,7 +193,7 @@ func (v View) MarshalJSON() ([]byte, error) {
 	}
 	for _, d := range v.DeadLetters {
 		out.DeadLetters = append(out.DeadLetters, deadLetterJSON{
-			d.Message.masked(redact), d.RunID, d.Attempts, d.At, redact(d.Reason),
+			d.Message.masked(redact), d.RunID, d.Attempts, d.At, redact(d.Reason), d.GoesOn,
 		})
 	}
 	for _, e := range v.Ended {

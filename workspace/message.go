@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -29,27 +28,25 @@ type Message struct {
 	// empty, they are copied to the settings when the message is handled.
 	ChatID, Platform string
 	// Content is appended to the conversation when the message is handled: the
-	// user's turn. A message with Answers, Approve or Refuse needs none.
+	// user's turn. A message with Decisions needs none.
 	Content state.Message
-	// Answers are the results of suspended calls, at most 64. When the message
-	// is handled, each is put behind its call, as state.History.Answer does it,
-	// before Options.Run is called. A message is not accepted, and the error is
-	// ErrNotSuspended, if a call is not suspended or if another accepted message
-	// answers it. If a call is closed while the message waits, Run.Message does
-	// not have its answer.
-	Answers []state.ToolResultMessage
-	// Approve and Refuse name suspended calls that a person has decided about, by
-	// their ids, or by the names of their tools if the provider gives calls no
-	// ids. The run of the message makes the approved ones, if its function is one
-	// of Loop or uses turns of package tool; see tool.NeedsApproval. An approval
-	// stays with its call until the result is committed, whatever happens to the
-	// run. The refused ones have a result that says so when Options.Run is called.
-	// The error is ErrNotSuspended as for Answers, and ErrInvalid if both lists
-	// have one id.
-	Approve, Refuse []string
-	// Agent is who has decided (default: the host). The answers are given with the
-	// rights of this agent; a message with an answer that it may not give is not
-	// accepted, and the error is state.ErrDenied. Approved calls are made with the
+	// Decisions decide about suspended calls, at most 64, each named by its key. The
+	// calls that are answered or refused have their results when Options.Run is
+	// called. Those that are approved are made by the run, if its function is one of
+	// Loop or uses turns of package loop; see [tool.NeedsApproval].
+	//
+	// The write that accepts the message decides. A message is not accepted if a call
+	// does not wait any longer, or another accepted message decides about it
+	// (ErrNotSuspended), if no such call is known (state.ErrUnknownCall), if its time
+	// is over (ErrExpired), or if Agent may not decide about it (state.ErrDenied). An
+	// ID that is known is a duplicate before that. A decision that can no longer be
+	// made when the message is handled is not in Run.Message.
+	//
+	// A call that is approved and was not made when its run ends waits again.
+	Decisions []tool.Decision
+	// Agent is who has decided (default: the host). Without [tool.DecidedBy], it may
+	// be any agent of the Team; for an answer, it must be the one that has made the
+	// call, or the call one of a tool of the sender. Approved calls are made with the
 	// rights of the agent that has made them, and tool.CallOf names this one.
 	Agent string
 	// Fields are values for fields of the State, and null for those to delete: what a
@@ -69,6 +66,8 @@ type Message struct {
 	// WhenBusy determines what happens to the message if it arrives during a run.
 	// It is not stored.
 	WhenBusy WhenBusy
+
+	expired []string // keys of calls about which nobody has decided in time
 }
 
 // Text returns what the user says as text, and "" for a message without Content.
@@ -116,10 +115,9 @@ type messageJSON struct {
 	Platform string          `json:"platform,omitempty"`
 	Content  json.RawMessage `json:"content,omitempty"`
 
-	Answers []json.RawMessage `json:"answers,omitempty"`
-	Approve []string          `json:"approve,omitempty"`
-	Refuse  []string          `json:"refuse,omitempty"`
-	Agent   string            `json:"agent,omitempty"`
+	Decisions []tool.Decision `json:"decisions,omitempty"`
+	Expired   []string        `json:"expired,omitempty"`
+	Agent     string          `json:"agent,omitempty"`
 
 	Fields map[string]json.RawMessage `json:"fields,omitempty"`
 	Tools  []ClientTool               `json:"tools,omitempty"`
@@ -128,16 +126,13 @@ type messageJSON struct {
 // json returns the JSON of a message that encode would not refuse.
 func (m *Message) json() messageJSON {
 	s := messageJSON{
-		ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Approve: m.Approve, Refuse: m.Refuse, Agent: m.Agent, Tools: m.Tools,
+		ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Decisions: m.Decisions, Expired: m.expired, Agent: m.Agent, Tools: m.Tools,
 	}
 	for name, value := range m.Fields {
 		if s.Fields == nil {
 			s.Fields = map[string]json.RawMessage{}
 		}
 		s.Fields[name] = json.RawMessage(value)
-	}
-	for _, a := range m.Answers {
-		s.Answers = append(s.Answers, json.RawMessage(a.Raw()))
 	}
 	if m.Content != nil {
 		s.Content = json.RawMessage(m.Content.Raw())
@@ -147,7 +142,7 @@ func (m *Message) json() messageJSON {
 
 // encode checks a message and returns its JSON.
 func (m Message) encode() ([]byte, error) {
-	for _, text := range slices.Concat([]string{m.ID, m.ChatID, m.Platform, m.Agent}, m.Approve, m.Refuse) {
+	for _, text := range []string{m.ID, m.ChatID, m.Platform, m.Agent} {
 		if len(text) > maxID || !utf8.ValidString(text) {
 			return nil, fmt.Errorf("%w: the ids of a message must be UTF-8 of at most %d bytes", ErrInvalid, maxID)
 		}
@@ -169,16 +164,14 @@ func (m Message) encode() ([]byte, error) {
 		return nil, fmt.Errorf("%w: the content has the role %s: want that of the user", ErrInvalid, fault.Quote(m.Content.Role()))
 	}
 	if len(decided) > maxSuspended {
-		return nil, fmt.Errorf("%w: message with more than %d answers and decisions", ErrInvalid, maxSuspended)
+		return nil, fmt.Errorf("%w: message with more than %d decisions", ErrInvalid, maxSuspended)
 	}
-	for _, id := range m.Approve {
-		if slices.Contains(m.Refuse, id) {
-			return nil, fmt.Errorf("%w: the message approves and refuses the call %s", ErrInvalid, fault.Quote(id))
+	for i, d := range m.Decisions {
+		if err := d.Check(); err != nil {
+			return nil, fmt.Errorf("%w: decision %d: %w", ErrInvalid, i, err)
 		}
-	}
-	for _, a := range m.Answers {
-		if a.Raw() == "" {
-			return nil, fmt.Errorf("%w: an answer is the zero message", ErrInvalid)
+		if slices.ContainsFunc(m.Decisions[:i], func(o tool.Decision) bool { return o.Key == d.Key }) {
+			return nil, fmt.Errorf("%w: the message decides twice about the call %s", ErrInvalid, fault.Quote(d.Key))
 		}
 	}
 	return jsontext.Marshal(m.json())
@@ -202,24 +195,13 @@ func decodeStored(data []byte) (Message, error) {
 		return Message{}, err
 	}
 	m := Message{
-		ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Approve: s.Approve, Refuse: s.Refuse, Agent: s.Agent, Tools: s.Tools,
+		ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Decisions: s.Decisions, expired: s.Expired, Agent: s.Agent, Tools: s.Tools,
 	}
 	for name, value := range s.Fields {
 		if m.Fields == nil {
 			m.Fields = map[string]state.JSON{}
 		}
 		m.Fields[name] = state.JSON(value)
-	}
-	for _, text := range s.Answers {
-		a, err := state.DecodeMessage(text)
-		if err != nil {
-			return Message{}, err
-		}
-		result, ok := a.(state.ToolResultMessage)
-		if !ok {
-			return Message{}, fmt.Errorf("an answer is a %s", a.Type())
-		}
-		m.Answers = append(m.Answers, result)
 	}
 	if len(s.Content) == 0 && len(m.decided()) > 0 {
 		return m, nil
@@ -258,7 +240,7 @@ func errorOf(f ledger.Fate) error {
 }
 
 // maxSuspended is the maximum number of suspended calls of a workspace, and of
-// answers in a message.
+// decisions in a message.
 const maxSuspended = 64
 
 // usableTrace returns a trace, or "" if it must not be stored.
@@ -274,9 +256,9 @@ const maxTrace = 1 << 10
 
 // decided returns the keys of the calls that a message decides.
 func (m *Message) decided() []string {
-	keys := slices.Concat(m.Approve, m.Refuse)
-	for _, a := range m.Answers {
-		keys = append(keys, runctx.Key(a.Call()))
+	keys := slices.Clone(m.expired)
+	for _, d := range m.Decisions {
+		keys = append(keys, d.Key)
 	}
 	return keys
 }
@@ -320,9 +302,6 @@ type ClientTool struct {
 // maxClientTools is the maximum number of tools of a message.
 const maxClientTools = 128
 
-// errClient is why a call of a tool of the sender waits.
-var errClient = errors.New("the sender of the message has the tool")
-
 // toolsOf returns tools whose calls are suspended, or why there cannot be such.
 func toolsOf(list []ClientTool) (tools []*tool.Tool, err error) {
 	if len(list) > maxClientTools {
@@ -333,7 +312,7 @@ func toolsOf(list []ClientTool) (tools []*tool.Tool, err error) {
 			c.Schema = `{"type":"object"}`
 		}
 		t, err := tool.Raw(c.Name, c.Description, c.Schema, func(context.Context, state.JSON) (state.JSON, error) {
-			return "", tool.Suspend(errClient)
+			return "", tool.Suspend(runctx.ErrClients)
 		})
 		if err != nil {
 			return nil, err

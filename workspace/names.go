@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"github.com/agentstate/state/loop"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/work"
 )
 
@@ -69,4 +70,7 @@ var (
 	// not suspended, or about which another accepted message decides. The message
 	// was not accepted.
 	ErrNotSuspended = loop.ErrNotSuspended
+	// ErrExpired is returned for a message that decides about a call whose time to
+	// wait is over: see [tool.Expires]. The message was not accepted.
+	ErrExpired = tool.ErrExpired
 )

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -148,12 +150,25 @@ func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
 
 // receiveMessage adds the message to the conversation and to the settings.
 func (r *Run) receiveMessage() error {
+	if r.doc.EndsWith(r.message.ID) {
+		r.goOn()
+		return nil
+	}
+	if err := r.closeLeft(); err != nil {
+		return err
+	}
 	r.receiveDecisions()
 	if err := r.message.patch(r.state); err != nil {
 		return err
 	}
-	if r.message.Content != nil {
-		if err := state.Messages.Set(r.state, []state.Message{r.message.Content}); err != nil {
+	if content := r.message.Content; content != nil {
+		if r.doc.HasAny(r.message.ID) { // a retry behind other messages
+			var err error
+			if content, err = origin.WithMember(content, "again", []byte("true")); err != nil {
+				return err
+			}
+		}
+		if err := state.Messages.Set(r.state, []state.Message{content}); err != nil {
 			return err
 		}
 	}
@@ -167,20 +182,54 @@ func (r *Run) receiveMessage() error {
 	})
 }
 
+// goOn lets the run of a message that was given up go on where it ended: nothing
+// was handled since. What the user has said stands in the conversation, what is
+// answered is not asked again, and the calls that are open are made with their
+// keys.
+func (r *Run) goOn() {
+	r.findDecisions()
+	msgs := state.Messages.GetOr(r.state, nil)
+	if last, ok := msgs[len(msgs)-1].(state.TextMessage); ok && last.Role() == "assistant" && last.Text() != "" {
+		r.answers, r.isAnswered = 1, true
+	}
+}
+
+// closeLeft answers the calls that the run of a message has left open which was
+// given up: another message begins. Those that wait for a decision stay open.
+func (r *Run) closeLeft() error {
+	for _, c := range transcript.Pending(state.Messages.GetOr(r.state, nil)) {
+		if _, waits := r.suspended.get(c.Key); waits {
+			continue
+		}
+		m := state.ToolError(state.ToolCall{ID: c.ID, Name: c.Name, Key: c.Key}, origin.NoResult)
+		if err := answerCall(r.state, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // receiveDecisions does what the message decides. What can no longer be done,
 // because the call was closed while the message waited, is removed from the
 // message.
 func (r *Run) receiveDecisions() { r.message, _ = r.decide(r.message) }
 
 // findDecisions is receiveDecisions for a run whose first commit has stored the
-// decisions. Approved calls are made or will be.
+// decisions.
 func (r *Run) findDecisions() {
-	if len(r.message.Answers) == 0 {
+	if len(r.message.decided()) == 0 {
 		return
 	}
-	said := map[state.JSON]bool{}
+	results := map[string]bool{}
 	for _, m := range state.Messages.GetOr(r.state, nil) {
-		said[m.Raw()] = true
+		if m, ok := m.(state.ToolResultMessage); ok {
+			results[m.Call().Key] = true
+		}
 	}
-	r.message.Answers = kept(r.message.Answers, func(a state.ToolResultMessage) bool { return said[a.Raw()] })
+	done := func(key string) bool {
+		was, waits := r.suspended.get(key)
+		return results[key] || waits && !was.Waits()
+	}
+	r.message.expired = kept(r.message.expired, done)
+	r.message.Decisions = kept(r.message.Decisions, func(d tool.Decision) bool { return done(d.Key) })
 }

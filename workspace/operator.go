@@ -17,7 +17,12 @@ import (
 // after workspaces.
 
 // Retry handles a dead letter again: its message goes to the end of the queue,
-// with no attempts counted. It returns ErrNotFound if no dead letter has the
+// with no attempts counted. If nothing was handled behind it, its run goes on: the
+// user's message stands once, no model is asked for what was answered, and the
+// calls that have no result are made, with their keys. Otherwise the message is put
+// at the end of the conversation once more, with a member "again", and what its
+// first run did stays. [DeadLetter].GoesOn tells which it will be. A failed message
+// that is sent again with its id is handled in the same way. It returns ErrNotFound if no dead letter has the
 // id. If nothing is under way, a Manager with Options.Run begins the run at
 // once in the background.
 func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
@@ -34,7 +39,8 @@ func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
 	})
 }
 
-// Discard drops a dead letter or a message that waits. If the message is sent
+// Discard drops a dead letter or a message that waits. What the run of a dead
+// letter has committed stays in the conversation, with the message. If the message is sent
 // again, it is a duplicate. Discard returns ErrNotFound if no such message has
 // the id. For a message that is being handled, see Cancel.
 func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {

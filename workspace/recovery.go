@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
-	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -394,13 +393,13 @@ func (m *Manager) expireCalls(ctx context.Context, user string) error {
 	msg := Message{WhenBusy: BusyEnqueue}
 	for _, s := range v.Suspended() {
 		if !s.Until.IsZero() && !s.Until.After(now) {
-			msg.Answers = append(msg.Answers, runctx.Expiry(s.ToolCall))
-			_, _ = io.WriteString(id, s.RunID+"/"+runctx.Key(s.ToolCall)+"/"+s.Until.String()+"\n")
+			msg.expired = append(msg.expired, s.Key)
+			_, _ = io.WriteString(id, s.Key+"/"+s.Until.String()+"\n")
 		}
 	}
 	msg.ID = "expiry-" + hex.EncodeToString(id.Sum(nil)[:16])
 	failed := func(d DeadLetter) bool { return d.Message.ID == msg.ID }
-	if len(msg.Answers) == 0 || slices.ContainsFunc(v.DeadLetters, failed) {
+	if len(msg.expired) == 0 || slices.ContainsFunc(v.DeadLetters, failed) {
 		return nil
 	}
 	out, err := m.Submit(ctx, user, msg)

@@ -2,30 +2,37 @@ package workspace
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// suspendedCalls holds the suspended calls of a workspace for concurrent use. Its
-// maps are nil as long as they are empty, as those of most workspaces are.
+// suspendedCalls holds the suspended calls of a workspace, by their keys, for
+// concurrent use. Its maps are nil as long as they are empty, as those of most
+// workspaces are.
 type suspendedCalls struct {
-	mu  sync.Mutex
-	now map[string]document.Suspension
-	// early has the calls that tools have suspended before the call was in the
-	// conversation, with the run.
-	early  map[string]document.Suspension
+	mu     sync.Mutex
+	now    map[string]document.Suspension
 	stored map[string]document.Suspension
-	ended  error // why no more calls can be suspended
+	// early has the calls that tools have suspended before the program has recorded
+	// the answer that makes them.
+	early []earlyCall
+	ended error // why no more calls can be suspended
+}
+
+type earlyCall struct {
+	state.ToolCall
+	document.Suspension
 }
 
 func decodeSuspended(doc *document.Document) (*suspendedCalls, error) {
@@ -33,13 +40,54 @@ func decodeSuspended(doc *document.Document) (*suspendedCalls, error) {
 	return &suspendedCalls{now: maps.Clone(stored), stored: stored}, err
 }
 
-// openCalls returns how many open calls with each key a conversation has.
-func openCalls(st *state.State) map[string]int {
-	open := map[string]int{}
-	for _, call := range transcript.Pending(state.Messages.GetOr(st, nil)) {
-		open[runctx.Key(call)]++
+// openCalls returns the calls of the conversation that have no result, with the
+// agents that have made them. It leaves out those whose message is another one in
+// the history, because it was edited: what is shown must be what is made.
+func openCalls(st *state.State) (open []Suspended) {
+	pending := transcript.Pending(state.Messages.GetOr(st, nil))
+	if len(pending) == 0 {
+		return nil
+	}
+	recorded := map[string]Suspended{}
+	for _, r := range st.History().All() {
+		for _, m := range r.Output {
+			if m, ok := m.(state.ToolCallMessage); ok {
+				for _, c := range m.Calls() {
+					recorded[c.Key] = Suspended{ToolCall: c, Agent: r.Agent}
+				}
+			}
+		}
+	}
+	for _, c := range pending {
+		call, ok := recorded[c.Key]
+		if c.Key == "" || !ok { // its result was dropped, or it has none
+			call = Suspended{ToolCall: c}
+		}
+		if call.Name == c.Name && call.Input == c.Input {
+			open = append(open, call)
+		}
 	}
 	return open
+}
+
+// indexOfCall returns the index of the open call with a key, or -1.
+func indexOfCall(open []Suspended, key string) int {
+	return slices.IndexFunc(open, func(s Suspended) bool { return s.Key == key && key != "" })
+}
+
+// set changes what is known of a call.
+func (s *suspendedCalls) set(key string, call document.Suspension) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(key, call)
+}
+
+// put is set for a caller that holds mu.
+func (s *suspendedCalls) put(key string, call document.Suspension) {
+	if s.now == nil {
+		s.now = map[string]document.Suspension{}
+	}
+	s.now[key] = call
 }
 
 // add suspends open calls for a run.
@@ -49,12 +97,20 @@ func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error
 	if s.ended != nil {
 		return s.ended
 	}
-	open, next := openCalls(st), maps.Clone(s.now)
+	open := openCalls(st)
 	for _, key := range keys {
-		if open[key] == 0 {
-			return fmt.Errorf("%s: %w", fault.Call(key, ""), state.ErrUnknownCall)
+		if indexOfCall(open, key) < 0 {
+			return fmt.Errorf("%s: %w%s", fault.Call(key, ""), state.ErrUnknownCall, keysOf(open))
 		}
-		addCalls(&next, key, document.Suspension{RunID: runID, Calls: 1, At: ledger.CurrentTime()}, open[key])
+	}
+	next := maps.Clone(s.now)
+	if next == nil {
+		next = map[string]document.Suspension{}
+	}
+	for _, key := range keys {
+		if _, known := next[key]; !known {
+			next[key] = document.Suspension{RunID: runID, At: ledger.CurrentTime()}
+		}
 	}
 	if err := checkSuspended(next); err != nil {
 		return err
@@ -63,84 +119,65 @@ func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error
 	return nil
 }
 
-// addCalls adds calls with a key to a list, in which there are then at most
-// most.
-func addCalls(list *map[string]document.Suspension, key string, more document.Suspension, most int) {
-	n := (*list)[key].Calls + more.Calls
-	if s, ok := (*list)[key]; ok {
-		more = s
-	}
-	more.Calls = min(n, most)
-	if *list == nil {
-		*list = map[string]document.Suspension{}
-	}
-	(*list)[key] = more
-}
-
 func checkSuspended(list map[string]document.Suspension) error {
-	n := 0
-	for _, s := range list {
-		n += s.Calls
-	}
-	if n > maxSuspended {
+	if n := len(list); n > maxSuspended {
 		return &state.LimitError{Name: "suspended calls", Limit: maxSuspended, Got: n}
 	}
 	return nil
 }
 
-// note suspends a call that a tool has suspended. The call may be added to the
-// conversation later. If it was approved, it waits again.
-func (s *suspendedCalls) note(st *state.State, key string, call document.Suspension) {
+// note suspends a call that a tool has suspended. An approval of it is void. The
+// call may be recorded later.
+func (s *suspendedCalls) note(st *state.State, c state.ToolCall, call document.Suspension) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was := s.now[key]; was.Approved > 0 {
-		was.Approved--
-		was.Reason, was.At, was.Until = call.Reason, call.At, call.Until
-		s.now[key] = was
+	if _, known := s.now[c.Key]; known || indexOfCall(openCalls(st), c.Key) >= 0 {
+		s.put(c.Key, call)
 		return
 	}
-	if open := openCalls(st)[key]; open > 0 {
-		addCalls(&s.now, key, call, open)
-	} else {
-		addCalls(&s.early, key, call, maxSuspended+1)
-	}
+	s.early = append(s.early, earlyCall{c, call})
 }
 
 // settled returns both lists as they are for a conversation: early calls that
-// are there now are suspended, and calls that are no longer open are not. The
+// are recorded now are suspended, and calls that are no longer open are not. The
 // caller holds mu.
-func (s *suspendedCalls) settled(st *state.State) (now, early map[string]document.Suspension) {
-	now, early = maps.Clone(s.now), maps.Clone(s.early)
-	if len(now) == 0 && len(early) == 0 {
-		return now, early
+func (s *suspendedCalls) settled(st *state.State) (now map[string]document.Suspension, early []earlyCall) {
+	if len(s.now) == 0 && len(s.early) == 0 {
+		return s.now, s.early
 	}
-	open := openCalls(st)
-	for key, more := range early {
-		if open[key] > 0 {
-			addCalls(&now, key, more, open[key])
-			delete(early, key)
+	now, open := map[string]document.Suspension{}, openCalls(st)
+	for _, c := range open {
+		if was, ok := s.now[c.Key]; ok {
+			now[c.Key] = was
 		}
 	}
-	for key, was := range now {
-		setCalls(now, key, was, min(was.Calls, open[key]))
+	for _, e := range s.early {
+		i := slices.IndexFunc(open, func(c Suspended) bool {
+			_, taken := now[c.Key]
+			return !taken && (c.Key == e.Key || c.ID == e.ID && c.Name == e.Name && c.Input == e.Input)
+		})
+		if i < 0 || open[i].Key == "" {
+			early = append(early, e)
+			continue
+		}
+		now[open[i].Key] = e.Suspension
 	}
 	return now, early
 }
 
-// calls returns the calls of a conversation that wait, without their agents.
+// calls returns the calls of a conversation that wait.
 func (s *suspendedCalls) calls(st *state.State) (calls []Suspended) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, _ := s.settled(st)
-	if len(now) == 0 {
+	if len(s.now) == 0 && len(s.early) == 0 {
 		return nil
 	}
-	found := map[string]int{}
-	for _, call := range document.FirstOpen(state.Messages.GetOr(st, nil), now) {
-		key := runctx.Key(call)
-		found[key]++
-		if s := now[key]; found[key] > s.Approved {
-			calls = append(calls, Suspended{ToolCall: call, Reason: s.Reason, RunID: s.RunID, Since: s.At, Until: s.Until, Client: s.Reason == errClient.Error()})
+	now, _ := s.settled(st)
+	for _, c := range openCalls(st) {
+		if s, ok := now[c.Key]; ok && s.Waits() {
+			c.Reason, c.RunID, c.Since, c.Until, c.Client, c.Begun = s.Reason, s.RunID, s.At, s.Until, s.Client, s.Begun
+			c.deciders = s.Deciders
+			calls = append(calls, c)
 		}
 	}
 	return calls
@@ -153,6 +190,17 @@ func (s *suspendedCalls) settle(st *state.State) (map[string]document.Suspension
 	defer s.mu.Unlock()
 	s.now, s.early = s.settled(st)
 	return maps.Clone(s.now), checkSuspended(s.now)
+}
+
+// waitAgain lets calls wait again that are approved and were not made, and returns
+// their keys.
+func (s *suspendedCalls) waitAgain(st *state.State) (keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now, s.early = s.settled(st); len(s.now) > 0 {
+		s.now, keys = document.WaitAgain(s.now)
+	}
+	return keys
 }
 
 // effects returns the effects that store a list.
@@ -176,53 +224,54 @@ func (s *suspendedCalls) end(err error) {
 	s.ended = err
 }
 
-// get returns what is known of the calls with a key.
-func (s *suspendedCalls) get(key string) document.Suspension {
+// get returns what is known of a call.
+func (s *suspendedCalls) get(key string) (document.Suspension, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now[key]
+	known, ok := s.now[key]
+	return known, ok
 }
 
-// takeOne removes one call with a key that waits.
-func (s *suspendedCalls) takeOne(key string) {
+// closed returns the keys of calls that are not open any longer.
+func (s *suspendedCalls) closed(st *state.State) map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now[key]
-	if now.Calls--; now.Calls > 0 {
-		s.now[key] = now
-	} else {
-		delete(s.now, key)
+	if len(s.now) == 0 {
+		return nil
 	}
+	keys, calls := map[string]bool{}, openCalls(st)
+	for key := range s.now {
+		if indexOfCall(calls, key) < 0 {
+			keys[key] = true
+		}
+	}
+	return keys
 }
 
-// approve approves a call with a key that waits. It reports false if none does.
-func (s *suspendedCalls) approve(key, by string) bool {
+// drop removes a call that has a result.
+func (s *suspendedCalls) drop(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, ok := s.now[key]
-	if !ok || was.Approved == was.Calls {
-		return false
-	}
-	was.Approved++
-	was.By = by
-	s.now[key] = was
-	return true
+	delete(s.now, key)
 }
 
-// setCalls changes how many calls with a key a list has. Approved ones have gone
-// first, since they were made.
-func setCalls(list map[string]document.Suspension, key string, s document.Suspension, calls int) {
-	if calls == 0 {
-		delete(list, key)
-		return
+// begin notes that the function of a call is about to be called.
+func (s *suspendedCalls) begin(key string, call document.Suspension) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != nil {
+		return s.ended
 	}
-	s.Approved = max(0, s.Approved-(s.Calls-calls))
-	s.Calls = calls
-	list[key] = s
+	if was := s.now[key]; was.Begun && (was.Approval == nil || !was.Approval.Again) {
+		return runctx.ErrBegun
+	}
+	call.Begun, call.Made = true, true
+	s.put(key, call)
+	return nil
 }
 
 // Suspended is a call that waits for a result from outside, or for the decision
-// of a person.
+// of a person. A [tool.Decision] names it by its Key.
 type Suspended struct {
 	state.ToolCall
 	Reason string    // why it waits, "" if nobody has said; secrets are masked
@@ -230,46 +279,59 @@ type Suspended struct {
 	RunID  string    // of the run that has suspended it
 	Since  time.Time // when that was
 	Client bool      // its tool is that of the sender of a message: see [Run.ClientTools]
+	// Begun says that the function of the call was called, and that its result is not
+	// known: see [tool.Once].
+	Begun bool
 	// Until is when the call expires, or the zero time: see [tool.Expires]. A
-	// Manager with Options.Run then lets a message of its own answer the call,
-	// within a TTL by its clock, unless a decision was accepted before. If the run
-	// of that message fails, it is a dead letter, and the call waits.
+	// decision after it is not accepted, by the clock of the Manager that is asked.
+	// A Manager with Options.Run lets a message of its own answer the call, within a
+	// TTL. If the run of that message fails, it is a dead letter, and the call waits.
 	Until time.Time
+
+	deciders *[]string
 }
 
 // Suspended returns the calls of the conversation that wait, in their order.
-// Those that are approved and not made yet are not among them. A model is told to
-// wait for them by [loop.Turn.Prompt], and so by package wire.
-func (w *Workspace) Suspended() []Suspended {
-	calls := w.suspended.calls(w.state)
-	if len(calls) == 0 {
-		return nil
-	}
-	agents := map[string]string{} // by the keys of calls, of which the latest counts
-	for _, r := range w.state.History().All() {
-		for c := range callsBackward(r.Output) {
-			agents[runctx.Key(c)] = r.Agent
+// Those that are approved and not made yet are not among them. A call waits no
+// longer if its message was edited or removed. A model is told to wait for them by
+// [loop.Turn.Prompt], and so by package wire.
+func (w *Workspace) Suspended() []Suspended { return w.suspended.calls(w.state) }
+
+// keysOf names calls in an error. A call that is in no recorded answer has no key.
+func keysOf(calls []Suspended) string {
+	var texts []string
+	for _, c := range calls {
+		if c.Key != "" {
+			texts = append(texts, c.Key+" ("+fault.Quote(c.Name)+")")
 		}
 	}
-	for i := range calls {
-		calls[i].Agent = agents[runctx.Key(calls[i].ToolCall)]
+	if len(texts) == 0 {
+		return "; no call waits"
 	}
-	return calls
+	return "; waiting are " + strings.Join(texts, ", ")
 }
 
-// callsBackward yields the calls in messages, the last one first.
-func callsBackward(msgs []state.Message) iter.Seq[state.ToolCall] {
-	return func(yield func(state.ToolCall) bool) {
-		for _, m := range slices.Backward(msgs) {
-			m, ok := m.(state.ToolCallMessage)
-			if !ok {
-				continue
-			}
-			for _, c := range slices.Backward(m.Calls()) {
-				if !yield(c) {
-					return
-				}
-			}
-		}
+// mayDecide returns an error if an agent may not decide about a call.
+func (c *liveContent) mayDecide(agent string, call Suspended, kind tool.DecisionKind) error {
+	if agent == "" || call.Client {
+		return nil
 	}
+	team := c.schema.Team()
+	member := team == nil || slices.Contains(teamOf(team), agent)
+	allowed := member && (kind != tool.DecisionAnswer || agent == call.Agent)
+	if call.deciders != nil {
+		allowed = member && slices.Contains(*call.deciders, agent)
+	}
+	if allowed {
+		return nil
+	}
+	return &state.AccessError{Agent: agent, Op: "decide about a call in", Field: state.Messages.Name}
+}
+
+// teamOf returns the agents of a team.
+func teamOf(team state.Team) (agents []string) {
+	for above, below := range team {
+		agents = append(append(agents, above), below...)
+	}
+	return agents
 }

@@ -29,7 +29,7 @@ func (m *Manager) Verify(ctx context.Context, userID string) (work.Report, error
 			if _, err := m.content(userID, doc, h.Position(), nil); err != nil {
 				return err
 			}
-			return new(View).addMessages(ctx, l, h)
+			return new(View).addMessages(ctx, l, h, doc)
 		})
 		op.Version = report.Version
 		return err

@@ -76,6 +76,9 @@ type DeadLetter struct {
 	Attempts int       // the number of times that its run was begun
 	At       time.Time // when it was given up
 	Reason   string
+	// GoesOn says what Retry does: nothing was handled behind the message, and its
+	// run goes on where it ended. Otherwise the message is put at the end once more.
+	GoesOn bool
 }
 
 // View returns the workspace of a user. A workspace that does not exist is
@@ -136,7 +139,7 @@ func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint6
 			}
 		}
 		c.endWrites(state.ErrReadOnly)
-		if err := v.addMessages(ctx, l, h); err != nil {
+		if err := v.addMessages(ctx, l, h, doc); err != nil {
 			return err
 		}
 		if h.Run != nil {
@@ -155,7 +158,7 @@ func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint6
 }
 
 // addMessages adds the messages whose handling has not ended.
-func (v *View) addMessages(ctx context.Context, l *ledger.Ledger, h *ledger.Head) error {
+func (v *View) addMessages(ctx context.Context, l *ledger.Ledger, h *ledger.Head, doc *document.Document) error {
 	if h.Run != nil {
 		msg, err := readMessage(ctx, l, h.Run.Message)
 		if err != nil {
@@ -187,7 +190,7 @@ func (v *View) addMessages(ctx context.Context, l *ledger.Ledger, h *ledger.Head
 		if err != nil {
 			return err
 		}
-		v.DeadLetters = append(v.DeadLetters, DeadLetter{msg, d.RunID, d.Attempts, d.At, d.Reason})
+		v.DeadLetters = append(v.DeadLetters, DeadLetter{msg, d.RunID, d.Attempts, d.At, d.Reason, doc.EndsWith(msg.ID)})
 	}
 	return nil
 }

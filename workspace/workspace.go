@@ -127,6 +127,9 @@ type contentDelta struct {
 
 // delta returns what has changed since the content was stored.
 func (c *liveContent) delta() (contentDelta, error) {
+	if err := c.closeEdited(); err != nil {
+		return contentDelta{}, err
+	}
 	d := contentDelta{state: c.state.Snapshot(), memory: c.memory.snapshot()}
 	d.Time = ledger.CurrentTime()
 	effects, err := c.doc.Save(c.storedState, d.state, c.moved)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -153,7 +152,8 @@ type conversation struct {
 	messages []message
 	places   map[string]int // of messages, by their ids
 	waiting  []waitingCall
-	last     int // the highest number of a message
+	calls    map[string]bool // the ids of all calls
+	last     int             // the highest number of a message
 }
 
 // waitingCall is a suspended call with its id here.
@@ -162,18 +162,15 @@ type waitingCall struct {
 	workspace.Suspended
 }
 
-// messageID returns the id of a message by its number, and callID that of a call.
-// Those of providers are not unique.
-func messageID(number int) string     { return fmt.Sprintf("msg-%d", number) }
-func callID(number, index int) string { return fmt.Sprintf("call-%d-%d", number, index) }
+// messageID returns the id of a message by its number.
+func messageID(number int) string { return fmt.Sprintf("msg-%d", number) }
 
-// callNumber returns the number of the message that makes a call, or 0.
-func callNumber(id string) int {
-	var number, index int
-	if n, err := fmt.Sscanf(id, "call-%d-%d", &number, &index); n < 2 || err != nil || callID(number, index) != id {
-		return 0
+// callID returns the id of a call: its key, or its place if it was never recorded.
+func callID(c state.ToolCall, number, index int) string {
+	if c.Key == "" {
+		return fmt.Sprintf("call-%d-%d", number, index)
 	}
-	return number
+	return c.Key
 }
 
 // view returns what a page may read of a workspace, and its conversation.
@@ -212,10 +209,9 @@ func (h *Handler) events(ctx context.Context, id string) iter.Seq2[workspace.Eve
 // newConversation translates the messages of a view. Those that wait are at the
 // end.
 func newConversation(v *workspace.View, agents map[state.JSON]string) *conversation {
-	c := &conversation{places: map[string]int{}}
-	by := map[string]string{}     // the agents of calls, by the ids of the calls
-	open := map[string][]string{} // the ids of open calls by their keys
-	begun := map[string]bool{}    // the messages of users that are in the conversation
+	c := &conversation{places: map[string]int{}, calls: map[string]bool{}}
+	by := map[string]string{}  // the agents of calls, by the ids of the calls
+	begun := map[string]bool{} // the messages of users that are in the conversation
 	for m := range v.Messages(0, -1) {
 		out := message{ID: messageID(m.Number), number: m.Number, agent: agents[m.Message.Raw()]}
 		c.last = max(c.last, m.Number)
@@ -229,28 +225,24 @@ func newConversation(v *workspace.View, agents map[state.JSON]string) *conversat
 		case state.ToolCallMessage:
 			out.Role = "assistant"
 			for i, call := range msg.Calls() {
-				id := callID(m.Number, i)
-				open[runctx.Key(call)], by[id] = append(open[runctx.Key(call)], id), out.agent
+				id := callID(call, m.Number, i)
+				c.calls[id], by[id] = true, out.agent
 				out.ToolCalls = append(out.ToolCalls, toolCall{id, "function", functionCall{v.Redact(call.Name), argumentsOf(call, v.Redact)}})
 			}
 		case state.ToolResultMessage:
 			out.Role, out.Content = "tool", quote(v.Redact(msg.Text()))
-			key := runctx.Key(msg.Call())
-			if len(open[key]) == 0 {
+			if out.ToolCallID = msg.Call().Key; !c.calls[out.ToolCallID] {
 				continue // its call is no longer in the conversation
 			}
-			out.ToolCallID, open[key] = open[key][0], open[key][1:]
 		default:
 			continue
 		}
 		c.add(out)
 	}
 	for _, s := range v.Suspended() {
-		key := runctx.Key(s.ToolCall)
-		if len(open[key]) > 0 {
-			s.Agent = by[open[key][0]]
-			c.waiting = append(c.waiting, waitingCall{open[key][0], s})
-			open[key] = open[key][1:]
+		if c.calls[s.Key] {
+			s.Agent = by[s.Key]
+			c.waiting = append(c.waiting, waitingCall{s.Key, s})
 		}
 	}
 	for _, m := range pending(v) {

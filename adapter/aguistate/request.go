@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -170,16 +170,16 @@ func (s *stream) decide(msg *workspace.Message) (decided bool, err error) {
 		if w == nil || !w.Client {
 			continue
 		}
-		result := state.ToolResult(w.ToolCall, state.JSONText(m.text()))
+		answer := tool.AnswerWith(w.Key, state.JSONText(m.text()))
 		if m.Error != "" {
-			result = state.ToolError(w.ToolCall, m.Error)
+			answer.Result, answer.Failed = state.JSONText(m.Error), true
 		}
-		msg.Answers = append(msg.Answers, result)
+		msg.Decisions = append(msg.Decisions, answer)
 	}
 	for _, r := range s.in.Resume {
 		w := s.conv.find(r.InterruptID)
 		if w == nil {
-			if n := callNumber(r.InterruptID); n == 0 || n > s.conv.last {
+			if !s.conv.calls[r.InterruptID] {
 				return false, invalid("no call has the id %q", r.InterruptID)
 			}
 			continue
@@ -194,20 +194,18 @@ func (s *stream) decide(msg *workspace.Message) (decided bool, err error) {
 				answer.Approved = &yes
 			}
 		}
-		switch key := runctx.Key(w.ToolCall); {
+		switch {
 		case r.Status == "cancelled", r.Status == "resolved" && answer.Approved != nil && !*answer.Approved:
-			msg.Refuse = append(msg.Refuse, key)
+			msg.Decisions = append(msg.Decisions, tool.Refuse(w.Key, ""))
 		case r.Status != "resolved" || len(r.Payload) == 0:
 			return false, invalid("the answer to %q has no payload", r.InterruptID)
-		case len(answer.EditedArgs) > 0:
-			return false, invalid("the arguments of %q cannot be edited", r.InterruptID)
 		case answer.Approved != nil:
-			msg.Approve = append(msg.Approve, key)
+			msg.Decisions = append(msg.Decisions, tool.ApproveWith(w.Key, state.JSON(answer.EditedArgs)))
 		default:
-			msg.Answers = append(msg.Answers, state.ToolResult(w.ToolCall, state.JSON(r.Payload)))
+			msg.Decisions = append(msg.Decisions, tool.AnswerWith(w.Key, state.JSON(r.Payload)))
 		}
 	}
-	return len(msg.Answers)+len(msg.Approve)+len(msg.Refuse) > 0, nil
+	return len(msg.Decisions) > 0, nil
 }
 
 // find returns the call that waits with an id, or nil.
@@ -248,7 +246,7 @@ func (s *stream) waits() *outcome {
 	return nil
 }
 
-var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"}},"required":["approved"]}`)
+var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"editedArgs":{"type":"object"}},"required":["approved"]}`)
 
 // branch finds the thread in which the messages of the client are, beginning with
 // the one that it names. If the client has shortened what it had, and says

@@ -15,7 +15,7 @@ import (
 // Checkpoint is where an interrupted run of eino goes on.
 type Checkpoint struct {
 	Data []byte `json:"data"` // eino's
-	// Interrupts has the interrupt of each suspended call, by its id. Without Data,
+	// Interrupts has the interrupt of each suspended call, by its key. Without Data,
 	// they are those of the calls around agents that a process was resuming.
 	Interrupts map[string]Interrupt `json:"interrupts,omitempty"`
 }
@@ -58,7 +58,7 @@ type resumptionKey struct{}
 type resumption struct {
 	id         string
 	checkpoint Checkpoint
-	// missed has what was said while each call waited.
+	// missed has what was said while each call waited, by the ids that eino knows.
 	missed map[string][]state.Message
 }
 

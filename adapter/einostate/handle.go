@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/cloudwego/eino/adk"
@@ -20,13 +22,13 @@ import (
 // that was committed.
 //
 // An interrupt suspends the calls in which it has happened, and ends the run. A
-// message with Answers for such calls resumes the agent where it was, if the
+// message with Decisions about such calls resumes the agent where it was, if the
 // runner has [Checkpoints] and the schema CheckpointField, and otherwise with
-// the conversation. The answer is the result of a call of [Tools], which is not
+// the conversation. An answer is the result of a call of [Tools], which is not
 // made again. Other tools of a resumed agent are called again, with the id of
 // the call and the answer as their resume data, a string: what they return is
-// the result. Approve resumes them with the text "approved". Refuse resumes the
-// agent, and the refusal is the result: no tool is called. What was said while the
+// the result. An approval resumes them with the text "approved". A refusal resumes
+// the agent, and is the result: no tool is called. What was said while the
 // call waited is in the prompt of the resumed agent, in front of the call. An
 // interrupt outside of a call that is in the conversation is an error.
 //
@@ -73,20 +75,25 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 	if err := closeTaken(ctx, run); err != nil {
 		return nil, nil, err
 	}
-	answers := map[string]any{}
-	for _, m := range run.Message().Answers {
-		answers[m.Call().ID] = m.Text()
-	}
-	for _, call := range run.Message().Refuse {
-		answers[call] = "refused"
+	decided := map[string]tool.Decision{}
+	for _, d := range run.Message().Decisions {
+		decided[d.Key] = d
 	}
 	all := CheckpointField.GetOr(run.State(), nil)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
+		nested := slices.ContainsFunc(slices.Collect(maps.Values(all[id].Interrupts)), func(in Interrupt) bool { return in.Outer })
 		targets := map[string]any{}
-		for call, in := range all[id].Interrupts {
-			if text, ok := answers[call]; ok {
-				targets[in.ID] = text
-			} else if in.Foreign && slices.Contains(run.Message().Approve, call) {
+		for key, in := range all[id].Interrupts {
+			if len(key) < minKey {
+				return nil, nil, fmt.Errorf("checkpoint %s: an earlier version of this package has made it, whose calls have no keys: delete it", id)
+			}
+			switch d, ok := decided[key]; {
+			case !ok:
+			case d.Kind == tool.DecisionAnswer:
+				targets[in.ID] = d.Result.Text()
+			case d.Kind == tool.DecisionRefuse:
+				targets[in.ID] = "refused"
+			case in.Foreign || nested: // else its agent makes it before it asks its model
 				targets[in.ID] = "approved"
 			}
 		}
@@ -111,6 +118,9 @@ func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption,
 	return &resumption{id: run.ID()}, r.Run(ctx, msgs, adk.WithCheckPointID(run.ID())), nil
 }
 
+// minKey is the length of the shortest key of a call.
+const minKey = 15
+
 // take takes a checkpoint at which the run goes on. A later process goes on with
 // what this one commits, and the calls around agents have no place then.
 func take(ctx context.Context, id string) error {
@@ -131,7 +141,7 @@ func closeTaken(ctx context.Context, run *workspace.Run) error {
 			continue
 		}
 		for _, call := range run.Suspended() {
-			if _, outer := c.Interrupts[call.ID]; !outer {
+			if _, outer := c.Interrupts[call.Key]; !outer {
 				continue
 			}
 			lost := state.ToolError(call.ToolCall, "The call was not completed.")
@@ -151,34 +161,36 @@ func closeTaken(ctx context.Context, run *workspace.Run) error {
 func newResumption(run *workspace.Run, id string, c Checkpoint) (*resumption, error) {
 	r := &resumption{id, c, map[string][]state.Message{}}
 	msgs := state.Messages.GetOr(run.State(), nil)
-	for call, in := range c.Interrupts {
-		missed := behind(msgs, call)
+	for key, in := range c.Interrupts {
+		call, missed := behind(msgs, key)
 		for seen := in.Seen; seen > 0 && len(missed) > 0; missed = missed[1:] {
 			if _, ok := missed[0].(state.ToolResultMessage); !ok {
 				seen--
 			}
 		}
-		r.missed[call] = slices.Concat(in.Missed, withoutOrphans(missed))
+		r.missed[callkey.IDOf(call.ID, key)] = slices.Concat(in.Missed, withoutOrphans(missed))
 	}
-	for _, answer := range run.Message().Answers {
-		if !c.Interrupts[answer.Call().ID].Foreign {
+	for _, d := range run.Message().Decisions {
+		if d.Kind != tool.DecisionAnswer || !c.Interrupts[d.Key].Foreign {
 			continue
 		}
-		if err := reopen(run.State(), answer); err != nil {
+		if err := reopen(run.State(), d.Key); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// behind returns the messages behind the latest call with an id.
-func behind(msgs []state.Message, call string) []state.Message {
+// behind returns the call with a key, and the messages behind it.
+func behind(msgs []state.Message, key string) (call state.ToolCall, after []state.Message) {
 	for i, m := range slices.Backward(msgs) {
-		if calls, ok := m.(state.ToolCallMessage); ok && hasCall(calls.Calls(), call) {
-			return msgs[i+1:]
+		if m, ok := m.(state.ToolCallMessage); ok {
+			if at := indexOfKey(m.Calls(), key); at >= 0 {
+				return m.Calls()[at], msgs[i+1:]
+			}
 		}
 	}
-	return nil
+	return call, nil
 }
 
 // withoutOrphans returns messages without the results of calls that are not
@@ -189,7 +201,7 @@ func withoutOrphans(msgs []state.Message) (kept []state.Message) {
 		if c, ok := m.(state.ToolCallMessage); ok {
 			calls = append(calls, c.Calls()...)
 		}
-		if r, ok := m.(state.ToolResultMessage); !ok || hasCall(calls, r.Call().ID) {
+		if r, ok := m.(state.ToolResultMessage); !ok || indexOfKey(calls, r.Call().Key) >= 0 {
 			kept = append(kept, m)
 		}
 	}
@@ -197,25 +209,20 @@ func withoutOrphans(msgs []state.Message) (kept []state.Message) {
 }
 
 // reopen removes the answer of a call, which is then open again.
-func reopen(st *state.State, answer state.ToolResultMessage) error {
+func reopen(st *state.State, key string) error {
+	answers := func(m state.ToolResultMessage) bool { return m.Call().Key == key }
 	results := st.History().Results()
-	for i := len(results) - 1; i >= 0; i-- {
-		calls := results[i].ToolCalls
-		if at := slices.IndexFunc(calls, func(m state.ToolResultMessage) bool { return m.Equal(answer) }); at >= 0 {
-			results[i].ToolCalls = slices.Delete(slices.Clone(calls), at, at+1)
-			break
-		}
+	for i := range results {
+		results[i].ToolCalls = slices.DeleteFunc(slices.Clone(results[i].ToolCalls), answers)
 	}
 	if err := st.History().Reset(results); err != nil {
 		return err
 	}
-	msgs := state.Messages.GetOr(st, nil)
-	for i, m := range slices.Backward(msgs) {
-		if m.Equal(answer) {
-			return state.Messages.Replace(st, slices.Delete(msgs, i, i+1))
-		}
-	}
-	return nil
+	msgs := slices.DeleteFunc(state.Messages.GetOr(st, nil), func(m state.Message) bool {
+		r, ok := m.(state.ToolResultMessage)
+		return ok && answers(r)
+	})
+	return state.Messages.Replace(st, msgs)
 }
 
 // suspend suspends the calls in which interrupts have happened, and notes them
@@ -227,16 +234,18 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 		found := false
 		_, own := in.Info.(waiting)
 		for _, at := range slices.Backward(in.Address) { // the calls around an agent wait with its own
-			if at.Type != adk.AddressSegmentTool || run.Suspend(at.SubID) != nil {
+			key := inside.KeyOfID(run.State(), at.SubID)
+			if at.Type != adk.AddressSegmentTool || run.Suspend(key) != nil {
 				continue
 			}
 			call := Interrupt{ID: in.ID, Foreign: !own, Outer: found, Missed: resumed.missed[at.SubID]}
-			for _, m := range behind(msgs, at.SubID) {
+			_, after := behind(msgs, key)
+			for _, m := range after {
 				if _, result := m.(state.ToolResultMessage); !result {
 					call.Seen++
 				}
 			}
-			found, own, calls[at.SubID] = true, false, call
+			found, own, calls[key] = true, false, call
 		}
 		if !found {
 			return fmt.Errorf("einostate: interrupt at %s: no call of the conversation is open there", in.Address)
@@ -248,7 +257,7 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 	}
 	waiting := map[string]bool{}
 	for _, c := range run.Suspended() {
-		waiting[c.ID] = true
+		waiting[c.Key] = true
 	}
 	return change(ctx, func(all map[string]Checkpoint) {
 		if c, ok := all[resumed.id]; ok {
@@ -266,6 +275,9 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 	})
 }
 
-func hasCall(calls []state.ToolCall, id string) bool {
-	return slices.ContainsFunc(calls, func(c state.ToolCall) bool { return c.ID == id })
+func indexOfKey(calls []state.ToolCall, key string) int {
+	return slices.IndexFunc(calls, func(c state.ToolCall) bool { return c.Key == key && key != "" })
 }
+
+// inside is what this package sees of a State beside the exported methods.
+var inside = state.Inside(internal.Key{})

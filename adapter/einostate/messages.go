@@ -28,7 +28,7 @@ func Messages(msgs ...*schema.Message) ([]state.Message, error) { return Format.
 // Thinking of other origins is left out, and a short text stands for parts that
 // eino does not have.
 func FromMessages(msgs ...state.Message) ([]*schema.Message, error) {
-	own, _, err := Format.Encode(msgs...)
+	own, _, err := Format.Encode(inside.WithWireIDs(msgs)...)
 	return own, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
@@ -177,7 +178,30 @@ func (m *middleware) AfterModelRewriteState(ctx context.Context, s *adk.ChatMode
 	if err == nil {
 		err = turnOf(ctx).Said(ctx, state.InferenceResult{Output: output, Usage: usageOf(said)})
 	}
+	if err == nil {
+		identify(said, turnOf(ctx).State())
+	}
 	return ctx, s, err
+}
+
+// identify gives the calls of an answer that was just recorded the ids by which
+// requests name them: eino tells calls apart by their ids.
+func identify(said *schema.Message, st *state.State) {
+	last, ok := st.History().Last()
+	if !ok {
+		return
+	}
+	var calls []state.ToolCall
+	for _, m := range last.Output {
+		if m, ok := m.(state.ToolCallMessage); ok {
+			calls = append(calls, m.Calls()...)
+		}
+	}
+	for i := range said.ToolCalls {
+		if i < len(calls) {
+			said.ToolCalls[i].ID = callkey.IDOf(calls[i].ID, calls[i].Key)
+		}
+	}
 }
 
 // usageOf returns the tokens of a request and its answer, as far as eino tells.
@@ -199,7 +223,7 @@ func (m *middleware) AfterAgent(ctx context.Context, s *adk.ChatModelAgentState)
 func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.InvokableToolCallEndpoint, c *adk.ToolContext) (adk.InvokableToolCallEndpoint, error) {
 	t := turnOf(ctx)
 	if !t.begun {
-		if r, ok := t.Answered(c.CallID); ok {
+		if r, ok := t.Answered(inside.KeyOfID(t.State(), c.CallID)); ok {
 			return func(context.Context, string, ...einotool.Option) (string, error) { return r.Text(), nil }, nil
 		}
 	}

@@ -24,7 +24,7 @@ func Messages(msgs ...*ai.Message) ([]state.Message, error) { return Format.Deco
 // thoughts are the bytes that plugins look for. What Genkit cannot express is
 // left out: Format.Encode reports it.
 func From(msgs ...state.Message) ([]*ai.Message, error) {
-	own, _, err := Format.Encode(msgs...)
+	own, _, err := Format.Encode(inside.WithWireIDs(msgs)...)
 	return own, err
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/firebase/genkit/go/core"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
@@ -96,7 +98,11 @@ func (g *generation) generate(
 		if s != nil {
 			before = &s.before
 		}
-		*before, err = answered(t, *before)
+		if s == nil && len(t.Pending()) > 0 { // what was said since stands behind the calls
+			*before, err = prompted(ctx, t, *before)
+		} else {
+			*before, err = answered(t, *before)
+		}
 	}
 	for err == nil {
 		if s == nil {
@@ -113,6 +119,19 @@ func (g *generation) generate(
 		req.Messages, s = s.conversation(), nil // Genkit, too, extends its request
 	}
 	return nil, err
+}
+
+// prompted makes the calls that are left, and returns the conversation with their
+// results.
+func prompted(ctx context.Context, t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
+	own, err := Messages(msgs...)
+	if err == nil {
+		own, err = t.Prompt(ctx, own)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("genkitstate: %w", err)
+	}
+	return From(own...)
 }
 
 // adjacent are the rules of the strictest provider for the places of results:
@@ -190,7 +209,28 @@ func (g *generation) ask(
 			Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CachedContentTokens, Reasoning: u.ThoughtsTokens,
 		}
 	}
-	return resp, t.Said(ctx, result)
+	if err := t.Said(ctx, result); err != nil {
+		return resp, err
+	}
+	identify(resp.ToolRequests(), t.State())
+	return resp, nil
+}
+
+// identify gives the calls of an answer that was just recorded the refs by which
+// requests name them: Genkit tells calls apart by their refs.
+func identify(requests []*ai.ToolRequest, st *state.State) {
+	last, _ := st.History().Last()
+	var calls []state.ToolCall
+	for _, m := range last.Output {
+		if m, ok := m.(state.ToolCallMessage); ok {
+			calls = append(calls, m.Calls()...)
+		}
+	}
+	for i, r := range requests {
+		if i < len(calls) {
+			r.Ref = callkey.IDOf(calls[i].ID, calls[i].Key)
+		}
+	}
 }
 
 // prompt replaces the messages of a request by what the window shows of them, with
@@ -283,7 +323,11 @@ func (g *generation) play(
 	ctx context.Context, t *loop.Turn, req *ai.ModelRequest, s *step, cb ai.ModelStreamCallback,
 ) (left []*ai.Part, err error) {
 	var calls []state.ToolCall
-	for _, p := range s.open() {
+	approvals, waiting := map[string]runctx.Approval{}, t.Suspended()
+	for i, p := range s.message.Content {
+		if !p.IsToolRequest() || s.results[i] != nil {
+			continue
+		}
 		name := p.ToolRequest.Name
 		if !t.Has(name) && slices.ContainsFunc(req.Tools, func(d *ai.ToolDefinition) bool { return d.Name == name }) {
 			continue // of Genkit
@@ -292,7 +336,16 @@ func (g *generation) play(
 		if err != nil {
 			return nil, fmt.Errorf("genkitstate: call of tool %q: %w", name, err)
 		}
-		calls = append(calls, state.ToolCall{ID: p.ToolRequest.Ref, Name: name, Input: input})
+		call := state.ToolCall{ID: p.ToolRequest.Ref, Name: name, Input: input, Key: inside.KeyOfID(t.State(), p.ToolRequest.Ref)}
+		switch waits := slices.ContainsFunc(waiting, func(w state.ToolCall) bool { return w.Key == call.Key }); {
+		case s.restarted[i]: // a person has decided
+			if approvals[call.Key] = (runctx.Approval{}); s.edited[i] {
+				approvals[call.Key] = runctx.Approval{Input: input}
+			}
+		case waits:
+			continue
+		}
+		calls = append(calls, call)
 	}
 	if len(calls) > 0 {
 		g.turns++
@@ -300,7 +353,7 @@ func (g *generation) play(
 	if g.turns > g.opts.MaxTurns {
 		return nil, core.NewError(core.ABORTED, "exceeded maximum tool call iterations (%d)", g.opts.MaxTurns)
 	}
-	results, err := t.Run(ctx, calls...)
+	results, err := t.Run(runctx.WithApprovals(ctx, approvals), calls...)
 	if err != nil {
 		return nil, fmt.Errorf("genkitstate: make the calls: %w", err)
 	}

@@ -9,18 +9,27 @@ import (
 	"github.com/firebase/genkit/go/ai"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/loop"
 )
+
+// inside is what this package sees of a State beside the exported methods.
+var inside = state.Inside(internal.Key{})
 
 // step is a message of the model with calls, in its conversation.
 type step struct {
 	before  []*ai.Message
 	message *ai.Message
 	results []*ai.Part // each at the index of its call in the message
+	// restarted says of the calls, at their indexes, whether a person has restarted
+	// them, and edited whether with another input.
+	restarted, edited []bool
 }
 
 func newStep(before []*ai.Message, message *ai.Message) *step {
-	return &step{before, message, make([]*ai.Part, len(message.Content))}
+	n := len(message.Content)
+	return &step{before, message, make([]*ai.Part, n), make([]bool, n), make([]bool, n)}
 }
 
 // resume returns the step with which the conversation of a request ends, if it
@@ -54,7 +63,7 @@ func (g *generation) resume(ctx context.Context, t *loop.Turn, req *ai.ModelRequ
 		req.Messages = s.conversation()
 	}
 	for _, c := range t.State().History().Pending() { // not those of another agent
-		if slices.ContainsFunc(s.open(), func(p *ai.Part) bool { return callKey(p) == cmp.Or(c.ID, c.Name) }) {
+		if slices.ContainsFunc(s.open(), func(p *ai.Part) bool { return callKey(p) == cmp.Or(callkey.IDOf(c.ID, c.Key), c.Name) }) {
 			return s, nil
 		}
 	}
@@ -70,7 +79,7 @@ func (s *step) take(ctx context.Context, t *loop.Turn, parts []*ai.Part) error {
 	var results []state.ToolResultMessage
 	for _, m := range msgs {
 		if r, ok := m.(state.ToolResultMessage); ok {
-			results = append(results, r)
+			results = append(results, inside.WithKey(r, inside.KeyOfID(t.State(), r.Call().ID)))
 		}
 	}
 	if len(results) == 0 {
@@ -95,7 +104,11 @@ func (s *step) reopen(results []*ai.Part) (rest []*ai.Part) {
 			continue
 		}
 		for i, p := range message.Content {
-			if input != nil && p.IsToolRequest() && callKey(p) == callKey(r) {
+			if !p.IsToolRequest() || callKey(p) != callKey(r) {
+				continue
+			}
+			if s.restarted[i] = true; input != nil {
+				s.edited[i] = true
 				call, request := *p, *p.ToolRequest
 				request.Input, call.ToolRequest = input, &request
 				message.Content[i] = &call
@@ -154,7 +167,7 @@ func (s *step) leave(resp *ai.ModelResponse, left []*ai.Part) *ai.ModelResponse 
 	rest.Content = left
 	made.Content = slices.DeleteFunc(slices.Clone(s.message.Content), func(p *ai.Part) bool { return slices.Contains(left, p) })
 	req := *resp.Request
-	req.Messages = (&step{s.before, &made, s.results}).conversation()
+	req.Messages = (&step{before: s.before, message: &made, results: s.results}).conversation()
 	if !slices.ContainsFunc(made.Content, (*ai.Part).IsToolRequest) {
 		rest, req.Messages = *s.message, s.before
 	}

@@ -17,8 +17,8 @@ import (
 
 // Answer answers the message of a run of the workspace of a session, see [Name].
 // The reply is the last text. If another process has begun the run, the runner
-// goes on behind the last step that was committed. The answers of a message are
-// the results of the calls that wait for them.
+// goes on behind the last step that was committed. The decisions of a message bring
+// the results of calls that wait for them: see [tool.AnswerWith] and [tool.Refuse].
 func Answer(ctx context.Context, run *workspace.Run, r *runner.Runner, sessions session.Service) error {
 	app, user, id, err := parse(run.UserID())
 	if err != nil {
@@ -63,7 +63,10 @@ func inputOf(
 				continue
 			}
 			call, err := toolconfirmation.OriginalCallFrom(asks)
-			if err == nil && answer(msg.Answers, call.ID) != nil {
+			if err != nil {
+				continue
+			}
+			if _, ok := answered(run, call.ID); ok {
 				input.Parts = append(input.Parts, &genai.Part{FunctionResponse: &genai.FunctionResponse{
 					ID: asks.ID, Name: asks.Name, Response: map[string]any{"confirmed": true},
 				}})
@@ -83,21 +86,20 @@ func textOf(event *session.Event) string {
 	return text.String()
 }
 
-// answered returns the result of a call that the message of a run has brought.
-func answered(ctx context.Context, callID string) *state.ToolResultMessage {
-	run, ok := workspace.FromContext(ctx)
-	if !ok {
-		return nil
+// answered returns the result that the message of a run has brought for a call
+// with an id, which adk makes unique. The key of the result says which call was
+// decided about.
+func answered(run *workspace.Run, callID string) (state.ToolResultMessage, bool) {
+	decided := map[string]bool{}
+	for _, d := range run.Message().Decisions {
+		decided[d.Key] = true
 	}
-	return answer(run.Message().Answers, callID)
-}
-
-func answer(answers []state.ToolResultMessage, callID string) *state.ToolResultMessage {
-	i := slices.IndexFunc(answers, func(r state.ToolResultMessage) bool { return r.Call().ID == callID })
-	if i < 0 {
-		return nil
+	for _, m := range slices.Backward(state.Messages.GetOr(run.State(), nil)) {
+		if r, ok := m.(state.ToolResultMessage); ok && decided[r.Call().Key] && r.Call().ID == callID {
+			return r, true
+		}
 	}
-	return &answers[i]
+	return state.ToolResultMessage{}, false
 }
 
 func parts(event *session.Event) []*genai.Part {

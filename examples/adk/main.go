@@ -129,7 +129,7 @@ func talk(ctx context.Context) error {
 	agreed := workspace.Message{ID: "2"}
 	for _, call := range view.Suspended() {
 		fmt.Println("waits:", call.Name, call.Input)
-		agreed.Answers = append(agreed.Answers, state.ToolResult(call.ToolCall, `{"agreed":true}`))
+		agreed.Decisions = append(agreed.Decisions, tool.AnswerWith(call.Key, `{"agreed":true}`))
 	}
 	out, err := m.Handle(ctx, ann, agreed)
 	if err != nil {

@@ -164,8 +164,10 @@ func (b *bound) Run(ctx agent.Context, args any) (map[string]any, error) {
 		if !c.Confirmed {
 			return nil, adktool.ErrConfirmationRejected
 		}
-		if r := answered(ctx, ctx.FunctionCallID()); r != nil {
-			return response(*r)
+		if run, ok := workspace.FromContext(ctx); ok {
+			if r, ok := answered(run, ctx.FunctionCallID()); ok {
+				return response(r)
+			}
 		}
 		with = context.WithValue(ctx, confirmedKey{}, true)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"regexp"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
@@ -64,7 +65,7 @@ func main() {
 	msgs = transcript.KeepLast(7)(msgs)
 	msgs, changes := transcript.Repair(msgs, transcript.Anthropic, transcript.Policy{AnswerCalls: true})
 	for _, change := range changes {
-		fmt.Println("repaired:", change)
+		fmt.Println("repaired:", known(fmt.Sprint(change)))
 	}
 	fmt.Println("findings now:", len(transcript.Check(msgs, transcript.Anthropic)))
 
@@ -81,9 +82,15 @@ func main() {
 	check(json.Unmarshal(body, &sent))
 	fmt.Printf("system %s\n", sent.System)
 	for _, entry := range sent.Messages {
-		fmt.Println(string(entry))
+		fmt.Println(known(string(entry)))
 	}
 }
+
+// newID is the id of a call whose own id repeats: random, and the same in each
+// request.
+var newID = regexp.MustCompile(`"call_[\w-]{14}"`)
+
+func known(text string) string { return newID.ReplaceAllString(text, `"call_NEW"`) }
 
 func check(err error) {
 	if err != nil {

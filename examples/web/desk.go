@@ -103,8 +103,8 @@ type refundOutput struct {
 	Euros   float64            `json:"euros"`
 }
 
-// refund would call a bank, with the id of the run and that of the call as a key:
-// after a crash it may be called again, with the same key.
+// refund would call a bank, with tool.CallOf(ctx).Key as the idempotency key: after
+// a crash it may be called again, with the same key.
 func (d *desk) refund(ctx context.Context, in refundInput) (refundOutput, error) {
 	select {
 	case <-time.After(25 * d.pace):

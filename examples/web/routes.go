@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
@@ -108,16 +109,16 @@ func (in beginning) do(ctx context.Context, m *workspace.Manager, user string) (
 
 // action is what a person does.
 type action struct {
-	ID              string   `json:"id"` // of the message, made by the page: one that is sent again is handled once
-	Text            string   `json:"text"`
-	Approve, Refuse []string // ids of calls
-	Run             string   `json:"run"`
+	ID        string          `json:"id"` // of the message, made by the page: one that is sent again is handled once
+	Text      string          `json:"text"`
+	Decisions []tool.Decision `json:"decisions"` // about calls that wait, by their keys
+	Run       string          `json:"run"`
 }
 
 func (in action) do(ctx context.Context, m *workspace.Manager, thread, verb string) (any, error) {
 	switch verb {
 	case "messages":
-		msg := workspace.Message{ID: in.ID, Approve: in.Approve, Refuse: in.Refuse, Agent: "ui"}
+		msg := workspace.Message{ID: in.ID, Decisions: in.Decisions, Agent: "ui"}
 		if in.Text != "" {
 			msg.Content = state.UserText(in.Text)
 		}
@@ -214,8 +215,11 @@ func answer(w http.ResponseWriter) func(result any, err error) {
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(result)
 			return
-		case errors.Is(err, workspace.ErrNotSuspended), errors.Is(err, workspace.ErrNotFound), errors.Is(err, state.ErrCompacted):
-			status = http.StatusConflict // somebody else was faster
+		case errors.Is(err, workspace.ErrNotSuspended), errors.Is(err, workspace.ErrExpired), errors.Is(err, state.ErrUnknownCall),
+			errors.Is(err, workspace.ErrNotFound), errors.Is(err, state.ErrCompacted):
+			status = http.StatusConflict // somebody else was faster, or the time is over
+		case errors.Is(err, state.ErrDenied):
+			status = http.StatusForbidden
 		case errors.Is(err, workspace.ErrInvalid), errors.Is(err, state.ErrInvalid), errors.Is(err, state.ErrLimitExceeded):
 			status = http.StatusBadRequest
 		}

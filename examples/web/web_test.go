@@ -91,7 +91,7 @@ type chatOf struct {
 		}
 		Version   int
 		Messages  []struct{ Message struct{ Content any } }
-		Suspended []struct{ ID, Reason string }
+		Suspended []struct{ Key, Reason string }
 		Run       *struct{ ID string }
 		Dead      []struct{ Reason string } `json:"dead_letters"`
 		Queue     []struct{ ID string }
@@ -176,11 +176,14 @@ func TestChat(t *testing.T) {
 	require.Equal(t, 1, c.View.State.Values.Lookups)
 	require.Len(t, c.View.Suspended, 1)
 	require.Contains(t, c.View.Suspended[0].Reason, "249.00 euros")
-	s.post("/threads/"+thread+"/messages", `{"id":"3","approve":["`+c.View.Suspended[0].ID+`"]}`)
+	key := c.View.Suspended[0].Key
+	status, _ = s.do(http.MethodPost, "/threads/"+thread+"/messages", `{"id":"x","decisions":[{"kind":"approve","key":"call_2"}]}`)
+	require.Equal(t, http.StatusConflict, status, "the id of a call is no key")
+	s.post("/threads/"+thread+"/messages", `{"id":"3","decisions":[{"kind":"approve","key":"`+key+`"}]}`)
 	live.until(ended("3"))
 	c, _ = s.chat(thread)
 	require.Equal(t, 249.0, c.View.State.Values.Refunded)
-	status, _ = s.do(http.MethodPost, "/threads/"+thread+"/messages", `{"id":"4","refuse":["call_2"]}`)
+	status, _ = s.do(http.MethodPost, "/threads/"+thread+"/messages", `{"id":"4","decisions":[{"kind":"refuse","key":"`+key+`"}]}`)
 	require.Equal(t, http.StatusConflict, status, "it is made")
 
 	// The page has not what only the desk may read.
@@ -219,7 +222,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"a long message":    {"/threads/x/messages", `{"id":"1","text":"` + strings.Repeat("a", 1<<20) + `"}`, http.StatusBadRequest},
 		"a long beginning":  {"/threads", `{"from":"` + strings.Repeat("a", 1<<20) + `"}`, http.StatusBadRequest},
 		"a chat without":    {"/threads", "", http.StatusBadRequest},
-		"no such call":      {"/threads/x/messages", `{"id":"1","approve":["call_1"]}`, http.StatusConflict},
+		"no such call":      {"/threads/x/messages", `{"id":"1","decisions":[{"kind":"approve","key":"call_1"}]}`, http.StatusConflict},
 		"no such verb":      {"/threads/x/sing", `{}`, http.StatusConflict},
 		"no run to stop":    {"/threads/x/stop", `{"run":"r"}`, http.StatusConflict},
 		"nothing to retry":  {"/threads/x/retry", `{"id":"1"}`, http.StatusConflict},

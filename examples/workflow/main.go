@@ -77,10 +77,7 @@ func refund(shop Shop) *tool.Tool {
 // over and makes the call again.
 func key(ctx context.Context) string {
 	call, _ := tool.CallOf(ctx)
-	if run, ok := workspace.FromContext(ctx); ok {
-		return run.ID() + "/" + call.ID
-	}
-	return call.ID
+	return call.Key
 }
 
 // again calls do until it succeeds, at most three times. If the answer to a

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -93,7 +95,7 @@ func TestALostAnswerOfTheShop(t *testing.T) {
 		}
 		st := newDesk()
 		run(t, st, m, lossy)
-		require.Equal(t, map[string]int{"call_1": 2}, keys)
+		require.Equal(t, []int{2}, slices.Collect(maps.Values(keys)), "one key, asked twice")
 		require.Equal(t, 129.9, Refunded.GetOr(st, 0))
 	})
 }

@@ -181,7 +181,7 @@ func ItemType(m state.Message) (format, typ string) {
 
 // NoResult is the text of the errors that answer calls without a result in place
 // of their tools.
-const NoResult = "There is no result: the call was not completed."
+const NoResult = "There is no result: the call may have been made."
 
 // WithMember returns the message with a member set to value, in its place if
 // the message has the member.

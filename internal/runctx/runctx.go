@@ -4,7 +4,7 @@ package runctx
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"time"
 
 	"github.com/agentstate/state"
@@ -16,13 +16,16 @@ type Run interface {
 	State() *state.State
 	// Commit stores what has changed.
 	Commit(ctx context.Context) error
-	// Suspend notes that a call waits for a result from outside, why, and for how
-	// long, or 0.
-	Suspend(c state.ToolCall, reason string, expires time.Duration)
+	// Suspend notes that a call waits for a result from outside. An approval of it
+	// is void.
+	Suspend(c state.ToolCall, s Suspension)
 	// Waiting returns the calls that wait, without those that are approved.
 	Waiting() []state.ToolCall
-	// Approved reports whether a call that has waited was approved, and by whom.
-	Approved(c state.ToolCall) (by string, ok bool)
+	// Approval returns the approval of a call that has waited, by its key.
+	Approval(key string) (Approval, bool)
+	// BeginOnce stores that the function of a call is about to be called, and what is
+	// known if it waits later. The error is ErrBegun if that was stored before.
+	BeginOnce(ctx context.Context, c state.ToolCall, s Suspension) error
 	// Emit tells a piece of the text that a model is about to have said on the
 	// State of the run. RestartText makes the next piece the first one.
 	Emit(text string)
@@ -67,54 +70,59 @@ func RunOf(contexts ...context.Context) Run {
 	return nil
 }
 
+// Suspension says why a call waits, and who may decide about it.
+type Suspension struct {
+	Reason  string
+	Expires time.Duration // how long it may wait, 0 for no limit
+	// Digest is that of the arguments and of the injected values, which a person
+	// is shown and approves.
+	Digest string
+	// Deciders are the agents that may decide, nil if the tool does not say.
+	Deciders []string
+	// IsClients says that the sender of the message has the tool.
+	IsClients bool
+	// HasBegun says that the function was called, and that its result is not known.
+	HasBegun bool
+}
+
+// Approval is the approval of a call that has waited.
+type Approval struct {
+	By     string
+	Input  state.JSON // the arguments in place of those of the model, or ""
+	Digest string     // of what was approved, or "" if that is not known
+	Again  bool       // also if the function was called before
+}
+
+// ErrBegun is returned by [Run.BeginOnce].
+var ErrBegun = errors.New("the call was begun before, and its result is not known: it may have been made")
+
+// ErrClients is why a call of a tool of the sender of the message waits.
+var ErrClients = errors.New("the sender of the message has the tool")
+
 type approvalKey struct{}
 
-type approval struct {
-	by   string
-	keys []string
+// WithApprovals returns a context in which calls are approved, by their keys.
+func WithApprovals(ctx context.Context, approvals map[string]Approval) context.Context {
+	return context.WithValue(ctx, approvalKey{}, approvals)
 }
 
-// WithApproval returns a context in which calls with these ids, or names if they
-// have no ids, are approved.
-func WithApproval(ctx context.Context, by string, keys []string) context.Context {
-	return context.WithValue(ctx, approvalKey{}, approval{by, keys})
-}
-
-// Approved reports whether a call is approved, and by whom: by a context, or in
-// the run of one.
-func Approved(c state.ToolCall, contexts ...context.Context) (by string, ok bool) {
+// ApprovalOf returns the approval of a call by its key: in a context, or in the run
+// of one.
+func ApprovalOf(key string, contexts ...context.Context) (Approval, bool) {
 	for _, ctx := range contexts {
 		if ctx == nil {
 			continue
 		}
-		if a, ok := ctx.Value(approvalKey{}).(approval); ok && slices.Contains(a.keys, Key(c)) {
-			return a.by, true
+		if approvals, _ := ctx.Value(approvalKey{}).(map[string]Approval); approvals != nil {
+			if a, ok := approvals[key]; ok {
+				return a, true
+			}
 		}
 	}
 	if run := RunOf(contexts...); run != nil {
-		return run.Approved(c)
+		return run.Approval(key)
 	}
-	return "", false
-}
-
-// Key returns the key of a call: its id, or its name if the provider gives calls
-// no ids.
-func Key(c state.ToolCall) string {
-	if c.ID == "" {
-		return c.Name
-	}
-	return c.ID
-}
-
-// Expiry returns the result of a call about which nobody has decided in time, which
-// the model reads.
-func Expiry(c state.ToolCall) state.ToolResultMessage {
-	return state.ToolError(c, "The call was not made: nobody has decided about it in time.")
-}
-
-// Refusal returns the result of a call that was refused, which the model reads.
-func Refusal(c state.ToolCall) state.ToolResultMessage {
-	return state.ToolError(c, "The call was refused by a person.")
+	return Approval{}, false
 }
 
 type failureKey struct{}

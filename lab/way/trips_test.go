@@ -211,7 +211,7 @@ func say(id string) workspace.Message {
 }
 
 func approval(id string, call workspace.Suspended) workspace.Message {
-	return workspace.Message{ID: id, Approve: []string{call.ID}}
+	return workspace.Message{ID: id, Decisions: []tool.Decision{tool.Approve(call.Key)}}
 }
 
 func handled(t *testing.T, m *workspace.Manager, msg workspace.Message) error {

@@ -35,9 +35,9 @@ func keyed(key func(ctx context.Context, run *workspace.Run, in refundIn) string
 	}
 }
 
-func soundKey(ctx context.Context, run *workspace.Run, _ refundIn) string {
+func soundKey(ctx context.Context, _ *workspace.Run, _ refundIn) string {
 	call, _ := tool.CallOf(ctx)
-	return run.ID() + "/" + call.ID
+	return call.Key
 }
 
 // wrongKey is a program whose mistake is its key.

@@ -3,7 +3,6 @@ package crash_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,12 +41,13 @@ type refundIn struct {
 	Amount float64 `json:"amount"`
 }
 
-// refundTool refunds with a key of what it does, in a run.
-func refundTool(p *crash.Process) func(run *workspace.Run) []*tool.Tool {
-	return func(run *workspace.Run) []*tool.Tool {
+// refundTool refunds with the key of its call.
+func refundTool(p *crash.Process) func(*workspace.Run) []*tool.Tool {
+	return func(*workspace.Run) []*tool.Tool {
 		return []*tool.Tool{tool.Must(tool.New("refund", "Refunds.",
 			func(ctx context.Context, in refundIn) (map[string]float64, error) {
-				_, err := looptest.Retried(ctx, p, "refund", run.ID()+"/"+fmt.Sprint(in.Amount), in)
+				call, _ := tool.CallOf(ctx)
+				_, err := looptest.Retried(ctx, p, "refund", call.Key, in)
 				return map[string]float64{"refunded": in.Amount}, err
 			}, tool.To(refunded, "refunded")))}
 	}
@@ -80,11 +80,9 @@ func approvalAgent(p *crash.Process) *workspace.Options {
 
 func TestApprovalSurvivesCrashes(t *testing.T) {
 	crash.Test{
-		Open: approvalAgent,
-		Messages: append(keyboard, workspace.Message{ID: "2", Answers: []state.ToolResultMessage{
-			state.ToolResult(state.ToolCall{ID: "call_1", Name: "approve"}, `"yes"`),
-		}}),
-		Check: func(t testing.TB, v *workspace.View) { require.Empty(t, v.Suspended()) },
+		Open:     approvalAgent,
+		Messages: append(keyboard, workspace.Message{ID: "2", Decisions: []tool.Decision{tool.AnswerWith("call_1", `"yes"`)}}),
+		Check:    func(t testing.TB, v *workspace.View) { require.Empty(t, v.Suspended()) },
 	}.Run(t)
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -99,12 +98,12 @@ func (k *testCase) deliver(msg workspace.Message) error {
 		if err != nil {
 			return err
 		}
-		if msg, err = k.resolved(msg); err != nil {
+		sent, err := k.resolved(msg)
+		if err != nil {
 			return err
 		}
 		var out workspace.Outcome
 		var failed error // of a process that goes on: the others write it later
-		sent := msg
 		ended, err := k.call(p, func() { out, failed = p.manager.Handle(p.ctx, user, sent) })
 		if ended {
 			last = failed
@@ -179,50 +178,26 @@ func (k *testCase) excuse(dead workspace.DeadLetter) bool {
 // suspended: a person decides about the call that is shown, and a call that was
 // made again has another id.
 func (k *testCase) resolved(msg workspace.Message) (workspace.Message, error) {
-	if len(msg.Answers)+len(msg.Approve)+len(msg.Refuse) == 0 {
+	if len(msg.Decisions) == 0 {
 		return msg, nil
 	}
 	v, err := k.observer.View(context.Background(), user)
 	if err != nil {
 		return msg, err
 	}
-	open := v.Suspended()
-	shown := func(id string, i int) (string, bool) {
-		place := slices.IndexFunc(open, func(c workspace.Suspended) bool { return c.ID == id })
+	open, decisions := v.Suspended(), slices.Clone(msg.Decisions)
+	for i, d := range decisions {
+		place := slices.IndexFunc(open, func(c workspace.Suspended) bool { return c.ID == d.Key })
 		if place < 0 {
 			place = i
 		}
 		if place >= len(open) {
-			return "", false // it was accepted before
+			return msg, nil // it was accepted before
 		}
-		return open[place].ID, true
+		decisions[i].Key = open[place].Key
 	}
-	decided := msg
-	for list, ids := range map[*[]string][]string{&decided.Approve: msg.Approve, &decided.Refuse: msg.Refuse} {
-		*list = nil
-		for i, id := range ids {
-			id, ok := shown(id, i)
-			if !ok {
-				return msg, nil
-			}
-			*list = append(*list, id)
-		}
-	}
-	decided.Answers = nil
-	for i, a := range msg.Answers {
-		call := a.Call()
-		var ok bool
-		if call.ID, ok = shown(call.ID, i); !ok {
-			return msg, nil
-		}
-		if a.IsError() {
-			a = state.ToolError(call, a.Text())
-		} else {
-			a = state.ToolResult(call, a.Content())
-		}
-		decided.Answers = append(decided.Answers, a)
-	}
-	return decided, nil
+	msg.Decisions = decisions
+	return msg, nil
 }
 
 // awaitStalled waits until processes that stand still go on, and until they have

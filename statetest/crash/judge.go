@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/statetest/internal/kit"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
@@ -194,9 +195,9 @@ func causeOf(made []effect) string {
 }
 
 // timelineText returns the events of a case, a line each, with names for ids of
-// runs, which are random.
+// runs and keys of calls, which are random.
 func (w *world) timelineText() string {
-	names := map[string]string{}
+	names, keys := map[string]string{}, callkey.Masks{}
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, e := range w.timeline {
@@ -209,7 +210,8 @@ func (w *world) timelineText() string {
 			for id, name := range names {
 				key = strings.ReplaceAll(key, id, name)
 			}
-			if key = "key " + strconv.Quote(key); e.effect.Key == "" {
+			keys.Add(e.effect.Call)
+			if key = "key " + strconv.Quote(keys.Mask(key)); e.effect.Key == "" {
 				key = "no key"
 			}
 			line += fmt.Sprintf("\t%s  %s", key, e.effect.Input)

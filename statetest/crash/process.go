@@ -12,6 +12,7 @@ import (
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/internal/kit"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -82,6 +83,9 @@ func (p *Process) Effect(ctx context.Context, name, key string, input any) (stat
 	}
 	return pass(ctx, p, place{kindEffect, "effect_" + pointName(name)}, func(at point) (state.JSON, error) {
 		e := effect{Name: name, Key: key, Input: in, at: at.String(), process: p.name}
+		if call, ok := tool.CallOf(ctx); ok {
+			e.Call = call.Key
+		}
 		if run, ok := workspace.FromContext(ctx); ok {
 			e.Run, e.attempt = run.ID(), run.Attempt()
 			p.w.secrets.Add(run.State()) // the timeline has the input

@@ -7,11 +7,14 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	faulttext "github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/statetest/internal/kit"
 	"github.com/agentstate/state/workspace"
 )
+
+var inside = state.Inside(internal.Key{})
 
 // request is what an agent has asked a model in a turn of package tool, of which
 // loops are made: what such a program asks follows from what is committed.
@@ -70,11 +73,11 @@ func compareRequests(want, got []request, faults int) (findings []string) {
 	return findings
 }
 
-// conversationOf returns the conversation, a line each. It is that of the
+// conversationOf returns the conversation without the keys of calls, a line each. It is that of the
 // undisturbed case if all that was asked was asked in turns.
 func conversationOf(w *world, msgs []state.Message) (lines []string) {
 	for _, m := range msgs {
-		lines = append(lines, w.withoutRuns(string(m.Raw())))
+		lines = append(lines, w.withoutRuns(string(inside.WithoutKeys(m).Raw())))
 	}
 	return lines
 }

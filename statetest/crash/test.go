@@ -36,8 +36,9 @@ type Test struct {
 	Open func(p *Process) *workspace.Options
 
 	// Messages are sent one by one, with their IDs, and again after a crash, as
-	// platforms do. Their user is ann. An answer goes to the call with its id, or
-	// to the one at its place if that was made again after a crash.
+	// platforms do. Their user is ann. The Key of a decision is the id of its call,
+	// because the key is random: it goes to the call with this id that waits, or to
+	// the one at its place if that was made again after a crash.
 	Messages []workspace.Message
 
 	// OpenStore makes an empty store for the workspaces of a case, and returns a
@@ -128,7 +129,8 @@ func (c *Test) openStore(t testing.TB) func() store.Store {
 	return func() store.Store { return db.Open() }
 }
 
-// checkMessages returns an error if a message could not be told from another one.
+// checkMessages returns an error if a message could not be told from another one,
+// or has a decision that no workspace accepts.
 func checkMessages(messages []workspace.Message) error {
 	ids := map[string]bool{"": true}
 	for i, m := range messages {
@@ -136,6 +138,11 @@ func checkMessages(messages []workspace.Message) error {
 			return fmt.Errorf("message %d needs an ID that no other has", i+1)
 		}
 		ids[m.ID] = true
+		for _, d := range m.Decisions {
+			if err := d.Check(); err != nil {
+				return fmt.Errorf("message %d: %w", i+1, err)
+			}
+		}
 	}
 	return nil
 }

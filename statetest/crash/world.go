@@ -60,10 +60,12 @@ func (w *world) count(on bool) {
 type effect struct {
 	Name  string     `json:"name"`
 	Key   string     `json:"key,omitempty"`
-	Input state.JSON `json:"input"`         // as of inputOf
-	Run   string     `json:"run,omitempty"` // its id, "" if ctx had none
+	Input state.JSON `json:"input"`          // as of inputOf
+	Run   string     `json:"run,omitempty"`  // its id, "" if ctx had none
+	Call  string     `json:"call,omitempty"` // the key of the call whose function has made it, "" if ctx had none
 
-	at      string // the point
+	at string // the point
+
 	process string
 	attempt int
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/workspace"
 )
 
 var (
@@ -37,11 +36,8 @@ func (s *shop) tools() []*tool.Tool {
 			tool.To(OrderID, "order"))),
 		tool.Must(tool.New("refund", "Refund the order that was looked up.",
 			func(ctx context.Context, in in) (out, error) {
-				run, ok := workspace.FromContext(ctx)
-				if !ok {
-					return out{}, errors.New("there is no run")
-				}
-				return out{in.Order, 30}, s.refund(ctx, in.Order, run.ID())
+				call, _ := tool.CallOf(ctx)
+				return out{in.Order, 30}, s.refund(ctx, in.Order, call.Key)
 			},
 			tool.From(OrderID, "order"), tool.To(Refunded, "refunded"))),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/wire"
 	"github.com/agentstate/state/workspace"
 )
@@ -67,7 +68,7 @@ func TestSurvivesCrashes(t *testing.T) {
 			Open: func(p *crash.Process) *workspace.Options {
 				return open(p, refund(), statetest.Say("A colleague looks at it."), statetest.Say("It is refunded."))
 			},
-			Messages: []workspace.Message{ask, {ID: "2", Content: state.UserText("Are you there?")}, {ID: "3", Approve: []string{"call_1"}, Agent: "eve"}},
+			Messages: []workspace.Message{ask, {ID: "2", Content: state.UserText("Are you there?")}, {ID: "3", Decisions: []tool.Decision{tool.Approve("call_1")}, Agent: "eve"}},
 			Check:    check(map[string]float64{"#W1": 120}),
 		},
 		"refused, by a model that was away": {
@@ -75,7 +76,7 @@ func TestSurvivesCrashes(t *testing.T) {
 				away := statetest.Status(http.StatusServiceUnavailable, `{}`)
 				return open(p, away, refund(), statetest.Say("I may").Cut(1), statetest.Say("I may not refund it."))
 			},
-			Messages: []workspace.Message{ask, {ID: "2", Refuse: []string{"call_1"}, Agent: "eve"}},
+			Messages: []workspace.Message{ask, {ID: "2", Decisions: []tool.Decision{tool.Refuse("call_1", "")}, Agent: "eve"}},
 			Check:    check(nil),
 		},
 	} {

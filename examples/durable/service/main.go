@@ -4,8 +4,8 @@
 //	go run ./service -db desk.db
 //	curl -N 127.0.0.1:8080/users/ann/events
 //	curl -d id=1 -d 'text=Refund my order W1.' 127.0.0.1:8080/users/ann/messages
-//	curl -d by=eve 127.0.0.1:8080/users/ann/approvals/call_1
-//	curl 127.0.0.1:8080/users/ann
+//	curl 127.0.0.1:8080/users/ann # shows the key of the call that waits
+//	curl -d by=eve 127.0.0.1:8080/users/ann/approvals/KEY
 //	curl 127.0.0.1:8080/users/ann/threads
 //
 // With thread=…, a request is about another conversation of the user.
@@ -41,12 +41,13 @@ import (
 
 const request = `{"model":"gpt-5.4-mini","stream":true,"messages":[{"role":"system","content":"You are a support desk. Be brief."}]}`
 
-// The agent "ui" stands for pages, which show what it may read.
+// The agent "ui" stands for pages, which show what it may read. Eve decides about
+// calls that wait: whoever is not in the Team may not.
 var (
 	refunds = &state.Field[map[string]float64]{
 		Name: "refunds", Description: "By order, in euros.", Read: state.Public, Handler: state.MergeMap[map[string]float64](),
 	}
-	schema = state.MustSchema(state.Team{"desk": {"ui"}}, refunds)
+	schema = state.MustSchema(state.Team{"desk": {"ui", "eve"}}, refunds)
 )
 
 type order struct {
@@ -60,9 +61,8 @@ type bank func(ctx context.Context, key string, in order) error
 // tool returns a tool that waits for a person if it is about much.
 func (b bank) tool() *tool.Tool {
 	return tool.Must(tool.New("refund", "Refund an order.", func(ctx context.Context, in order) (map[string]float64, error) {
-		run, _ := workspace.FromContext(ctx)
 		call, _ := tool.CallOf(ctx)
-		return map[string]float64{in.Order: in.Amount}, b(ctx, run.ID()+"/"+call.ID, in)
+		return map[string]float64{in.Order: in.Amount}, b(ctx, call.Key, in)
 	}, tool.To(refunds, ""), tool.NeedsApproval(func(_ context.Context, in order) (string, bool) {
 		return fmt.Sprintf("%v euros are much", in.Amount), in.Amount > 100
 	})))
@@ -110,8 +110,8 @@ func routes(m *workspace.Manager) http.Handler {
 		msg := workspace.Message{ID: r.FormValue("id"), Content: state.UserText(r.FormValue("text"))}
 		answer{w}.send(m.Submit(r.Context(), thread(r), msg))
 	})
-	mux.HandleFunc("POST /users/{id}/approvals/{call}", func(w http.ResponseWriter, r *http.Request) {
-		msg := workspace.Message{Approve: []string{r.PathValue("call")}, Agent: r.FormValue("by")}
+	mux.HandleFunc("POST /users/{id}/approvals/{key}", func(w http.ResponseWriter, r *http.Request) {
+		msg := workspace.Message{Decisions: []tool.Decision{tool.Approve(r.PathValue("key"))}, Agent: r.FormValue("by")}
 		answer{w}.send(m.Submit(r.Context(), thread(r), msg))
 	})
 	mux.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -174,8 +174,10 @@ func (a answer) send(v any, err error) {
 	switch {
 	case err == nil:
 		_ = json.NewEncoder(a).Encode(v)
-	case errors.Is(err, workspace.ErrNotSuspended):
+	case errors.Is(err, workspace.ErrNotSuspended), errors.Is(err, workspace.ErrExpired), errors.Is(err, state.ErrUnknownCall):
 		http.Error(a, err.Error(), http.StatusConflict)
+	case errors.Is(err, state.ErrDenied):
+		http.Error(a, err.Error(), http.StatusForbidden)
 	default:
 		http.Error(a, err.Error(), http.StatusServiceUnavailable) // the message may be sent again, with its id
 	}

@@ -245,13 +245,21 @@ func TestARefundIsApproved(t *testing.T) {
 
 	// A process ends while nothing waits for it, and another one makes the call.
 	require.NoError(t, a.end(syscall.SIGTERM))
+	var v struct{ Suspended []struct{ Key string } }
+	require.NoError(t, json.Unmarshal([]byte(b.view()), &v))
+	require.Len(t, v.Suspended, 1)
+	key := v.Suspended[0].Key
 	status, answer := b.post("/approvals/call_1", url.Values{"by": {"eve"}})
+	require.Equal(t, http.StatusConflict, status, "the id of a call is no key: %s", answer)
+	status, answer = b.post("/approvals/"+key, url.Values{"by": {"mallory"}})
+	require.Equal(t, http.StatusForbidden, status, answer)
+	status, answer = b.post("/approvals/"+key, url.Values{"by": {"eve"}})
 	require.Equal(t, http.StatusOK, status, answer)
 	untilB(ended(&reply))
 	require.Equal(t, `It is done: {"#W1":120}`, reply)
-	require.Regexp(t, `^refunds 120 for #W1 with key \S+/call_1\n$`, b.out.String())
+	require.Equal(t, "refunds 120 for #W1 with key "+key+"\n", b.out.String())
 	require.Contains(t, b.view(), `"refunds":{"#W1":120}`)
-	status, answer = b.post("/approvals/call_1", url.Values{"by": {"eve"}})
+	status, answer = b.post("/approvals/"+key, url.Values{"by": {"eve"}})
 	require.Equal(t, http.StatusConflict, status, answer)
 }
 

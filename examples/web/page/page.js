@@ -56,16 +56,14 @@ function table(value) {
 // call shows a call of a tool: at work, waiting for a person, or with its result.
 function call({ tool, result, waits, decided }) {
   if (waits) {
-    const decide = (verb) => act("messages", { id: newID(), [verb]: [tool.id] });
+    const decide = (kind) => act("messages", { id: newID(), decisions: [{ key: tool.key, kind }] });
     return el("section.card", { ariaLabel: "Approval" },
       el("h2", {}, words(tool.name) + (decided ? " is decided" : " needs your approval")), waits.reason && el("p", {}, waits.reason),
       table(tool.input), waits.until && el("p.quiet", {}, "Until " + new Date(waits.until).toLocaleString()),
       decided ? el("p.quiet", {}, "The desk goes on with it.")
         : el("p.buttons", {}, button("Approve", () => decide("approve"), ".primary"), button("Refuse", () => decide("refuse"))));
   }
-  const said = result?.is_error ? plain(result.content) : "";
-  const word = said.includes("refused by a person") ? "refused" : said.includes("decided about it in time") ? "expired"
-    : said ? "failed" : result ? "done" : "at work";
+  const word = { refuse: "refused", expired: "expired" }[result?.decision?.kind] ?? (!result ? "at work" : result.is_error ? "failed" : "done");
   const brief = Object.values(tool.input ?? {}).map(plain).join(", ");
   return el("details.chip." + word.replace(" ", "-"), {},
     el("summary", {}, el("b", {}, words(tool.name)), " ", el("span.brief", {}, brief), " ", el("span.word", {}, word)),
@@ -79,15 +77,15 @@ function items() {
   const bubble = (said, kind, ...more) => el("div.user" + kind, {}, el("p.said", {}, said), ...more);
   if (!v) return list;
   const messages = v.messages ?? [], queue = v.queue ?? [], dead = v.dead_letters ?? [], asked = v.run?.message;
-  const results = Map.groupBy(messages.map((m) => m.message).filter((m) => m.type === "tool_result"), (m) => m.tool.id);
-  const waiting = new Map((v.suspended ?? []).map((s) => [s.id, s])), runs = new Set(messages.map((m) => m.run));
-  const decided = [asked, ...queue].flatMap((m) => [...(m?.approve ?? []), ...(m?.refuse ?? [])]);
+  const results = Map.groupBy(messages.map((m) => m.message).filter((m) => m.type === "tool_result"), (m) => m.tool.key);
+  const waiting = new Map((v.suspended ?? []).map((s) => [s.key, s])), runs = new Set(messages.map((m) => m.run));
+  const decided = [asked, ...queue].flatMap((m) => m?.decisions ?? []).map((d) => d.key);
   const stopped = (v.ended ?? []).filter((e) => e.as === "cancelled").map((e) => e.id);
   messages.forEach(({ number, message: m, run }, i) => {
     if (number === now.window) add("window", 0, () => el("p.window", {}, "The model no longer reads what is above"));
     if (m.type === "tool_call") {
       for (const [n, tool] of m.tools.entries()) {
-        const it = { tool, result: results.get(tool.id)?.shift(), waits: waiting.get(tool.id), decided: decided.includes(tool.id) };
+        const it = { tool, result: results.get(tool.key)?.[0], waits: waiting.get(tool.key), decided: decided.includes(tool.key) };
         add(`${number}.${n}`, it, () => call(it));
         list.at(-1).busy = !it.result;
       }

@@ -70,9 +70,10 @@ type messageRow struct {
 }
 
 type callRow struct {
-	ID    text  `json:"id,omitempty"`
-	Name  text  `json:"name"`
-	Input value `json:"input"`
+	CallKey text  `json:"key,omitempty"`
+	ID      text  `json:"id,omitempty"`
+	Name    text  `json:"name"`
+	Input   value `json:"input"`
 	// State is answered, open or suspended.
 	State  string      `json:"state"`
 	Result *messageRow `json:"result,omitempty"`
@@ -291,7 +292,7 @@ func (v *chatView) addCalls(row *messageRow, calls []state.ToolCall, limit int) 
 		}
 		v.calls--
 		c := callRow{
-			ID: v.label(call.ID), Name: v.label(call.Name),
+			CallKey: v.label(call.Key), ID: v.label(call.ID), Name: v.label(call.Name),
 			Input: v.mask.fit(string(call.Input), limit, false), State: "answered",
 		}
 		if result, ok := v.pairs.results[row.Index][k]; ok {
@@ -399,6 +400,13 @@ func (p *pairing) pairGroup(msgs []state.Message, group []int, pending, open map
 			answered := m.Call()
 			best := -1
 			for at, w := range waiting {
+				if answered.Key != "" && w.call.Key != "" {
+					if answered.Key == w.call.Key {
+						best = at
+						break
+					}
+					continue
+				}
 				sameID, sameName := answered.ID == w.call.ID, answered.Name == w.call.Name
 				if sameID && sameName || best < 0 && answered.ID != "" && sameID {
 					best = at

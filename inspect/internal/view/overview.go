@@ -1,13 +1,13 @@
 package view
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/work"
 )
@@ -49,6 +49,7 @@ type queueLimits struct {
 // suspendedRow is a call that waits for a person, or for a result from outside.
 type suspendedRow struct {
 	Tag    string    `json:"-"` // names it in forms
+	Key    text      `json:"key"`
 	ID     text      `json:"id,omitempty"`
 	Name   text      `json:"name"`
 	Input  value     `json:"input"`
@@ -57,20 +58,21 @@ type suspendedRow struct {
 	Since  time.Time `json:"since,omitzero"`
 	Until  time.Time `json:"until,omitzero"`   // when it expires
 	Client bool      `json:"client,omitempty"` // its tool is that of the sender of a message
+	Begun  bool      `json:"begun,omitempty"`  // it may have been made
 	// Decided is set if a message about the call was accepted.
 	Decided bool `json:"decided,omitempty"`
 }
 
 // messageOf is a message that was handed over.
 type messageOf struct {
-	Tag      string `json:"-"`     // names it in forms
-	Place    int    `json:"place"` // in its list, from 1
-	ID       text   `json:"id"`
-	Platform text   `json:"platform,omitempty"`
-	ChatID   text   `json:"chat_id,omitempty"`
-	Role     text   `json:"role,omitempty"`
-	Text     value  `json:"text"`
-	Answers  int    `json:"answers,omitempty"` // to suspended calls, decisions about them included
+	Tag       string `json:"-"`     // names it in forms
+	Place     int    `json:"place"` // in its list, from 1
+	ID        text   `json:"id"`
+	Platform  text   `json:"platform,omitempty"`
+	ChatID    text   `json:"chat_id,omitempty"`
+	Role      text   `json:"role,omitempty"`
+	Text      value  `json:"text"`
+	Decisions int    `json:"decisions,omitempty"` // about suspended calls
 }
 
 // runningRow is a run that is under way.
@@ -256,32 +258,26 @@ func (src *Source) suspendedRows(mask *masker, v *workspace.View) []suspendedRow
 	var rows []suspendedRow
 	for _, c := range waiting[:min(len(waiting), pageRows)] {
 		rows = append(rows, suspendedRow{
-			Tag: src.CallTag(c.ToolCall), ID: mask.fit(c.ID, labelBytes, false).Text, Name: mask.fit(c.Name, labelBytes, false).Text,
+			Tag: src.Tag(c.Key), Key: mask.fit(c.Key, labelBytes, false).Text,
+			ID: mask.fit(c.ID, labelBytes, false).Text, Name: mask.fit(c.Name, labelBytes, false).Text,
 			Input: mask.fit(string(c.Input), previewBytes, false), Agent: mask.name(c.Agent),
-			Reason: mask.fit(c.Reason, rowBytes, true), Since: c.Since, Until: c.Until, Client: c.Client,
-			Decided: decided(v, c.ToolCall),
+			Reason: mask.fit(c.Reason, rowBytes, true), Since: c.Since, Until: c.Until, Client: c.Client, Begun: c.Begun,
+			Decided: decided(v, c.Key),
 		})
 	}
 	return rows
 }
 
 // decided reports whether a message about a suspended call was accepted.
-func decided(v *workspace.View, call state.ToolCall) bool {
+func decided(v *workspace.View, key string) bool {
 	messages := v.Queue
 	if v.Run != nil {
 		messages = append([]workspace.Message{v.Run.Message}, messages...)
 	}
-	name := cmp.Or(call.ID, call.Name)
 	return slices.ContainsFunc(messages, func(m workspace.Message) bool {
-		return slices.Contains(m.Approve, name) || slices.Contains(m.Refuse, name) ||
-			slices.ContainsFunc(m.Answers, func(a state.ToolResultMessage) bool {
-				return cmp.Or(a.Call().ID, a.Call().Name) == name
-			})
+		return slices.ContainsFunc(m.Decisions, func(d tool.Decision) bool { return d.Key == key })
 	})
 }
-
-// CallTag names a suspended call in forms.
-func (src *Source) CallTag(c state.ToolCall) string { return src.Tag(c.ID + "\x00" + c.Name) }
 
 func (src *Source) newDeadRow(mask *masker, d workspace.DeadLetter) deadRow {
 	return deadRow{
@@ -294,7 +290,7 @@ func (src *Source) newMessageOf(mask *masker, place int, m workspace.Message) me
 	row := messageOf{
 		Tag: src.Tag(m.ID), Place: place, ID: mask.fit(m.ID, labelBytes, false).Text,
 		Platform: mask.fit(m.Platform, labelBytes, false).Text, ChatID: mask.fit(m.ChatID, labelBytes, false).Text,
-		Answers: len(m.Answers) + len(m.Approve) + len(m.Refuse),
+		Decisions: len(m.Decisions),
 	}
 	switch content := m.Content.(type) {
 	case nil:

@@ -177,13 +177,9 @@ func (d *Desk) refund(ctx context.Context, in refundInput) (refundOutput, error)
 	d.count("refund")
 	d.point()
 	call, _ := tool.CallOf(ctx)
-	key := call.ID
-	if run, ok := workspace.FromContext(ctx); ok {
-		key = run.ID()
-	}
 	_, err := d.outside.Update(ctx, "refunds", func(keys string, _ bool) (string, error) {
-		if !slices.Contains(strings.Fields(keys), key) {
-			keys += key + "\n"
+		if !slices.Contains(strings.Fields(keys), call.Key) {
+			keys += call.Key + "\n"
 		}
 		return keys, nil
 	})

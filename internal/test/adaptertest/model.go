@@ -71,7 +71,7 @@ func lastCalls(msgs []state.Message) (calls []state.ToolCall, completed bool) {
 		if !ok {
 			break
 		}
-		completed = completed && !strings.Contains(result.Text(), "was not completed")
+		completed = completed && !strings.Contains(result.Text(), "There is no result")
 	}
 	if i == len(msgs) {
 		return nil, false

@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/workspacetest"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
@@ -54,7 +55,7 @@ var desk = scenario{messages: messages, decide: approve, check: check}
 
 func approve(msg *workspace.Message, waiting []workspace.Suspended) {
 	for _, call := range waiting {
-		msg.Answers = append(msg.Answers, state.ToolResult(call.ToolCall, `{"approved":true}`))
+		msg.Decisions = append(msg.Decisions, tool.AnswerWith(call.Key, `{"approved":true}`))
 	}
 }
 

@@ -125,7 +125,7 @@ func (talk *Talk) hold(ctx context.Context, messages int, fields []state.Part, a
 		msg := workspace.Message{}
 		if waiting := view.Suspended(); len(waiting) > 0 && talk.rng.IntN(4) == 0 {
 			c := waiting[talk.rng.IntN(len(waiting))].ToolCall
-			msg.Answers = []state.ToolResultMessage{state.ToolResult(c, `"approved"`)}
+			msg.Decisions = []tool.Decision{tool.AnswerWith(c.Key, `"approved"`)}
 			talk.waiting = slices.DeleteFunc(talk.waiting, func(id string) bool { return id == c.ID })
 		} else {
 			talk.asked = fmt.Sprintf("question %d %s", i, strings.Repeat("and more ", talk.rng.IntN(40)))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
@@ -60,7 +61,7 @@ const refusedText = "A person has refused."
 func refuse(msg *workspace.Message, waiting []workspace.Suspended) {
 	for _, call := range waiting {
 		if call.Name == "approve" {
-			msg.Refuse = append(msg.Refuse, call.ID)
+			msg.Decisions = append(msg.Decisions, tool.Refuse(call.Key, ""))
 		}
 	}
 }
@@ -99,7 +100,7 @@ func (d *Desk) NextOfTeam(agent string, prompt []state.Message) (state.Message, 
 				clear(done)
 			}
 		case state.ToolResultMessage:
-			if !strings.Contains(m.Text(), "was not completed") && !strings.HasPrefix(m.Text(), "Waiting") {
+			if !strings.Contains(m.Text(), "There is no result") && !strings.HasPrefix(m.Text(), "Waiting") {
 				done[m.Call().Name] = m.Text()
 			}
 		}

@@ -26,7 +26,7 @@ import (
 var (
 	intent     = &state.Field[string]{Name: "intent", Owner: "triage", Read: state.Public}
 	paid       = &state.Field[float64]{Name: "paid", Owner: "billing", Read: state.Public, Handler: state.Sum[float64]()}
-	loopSchema = state.MustSchema(state.Team{"triage": {"billing"}}, intent, paid)
+	loopSchema = state.MustSchema(state.Team{"triage": {"billing"}, "eve": nil}, intent, paid)
 )
 
 // pay refunds with the key of its call, and writes what it has paid.
@@ -57,9 +57,8 @@ func Retried(ctx context.Context, p *crash.Process, name, key string, in any) (s
 
 // callKey returns the key that the documentation of workspace.Loop names.
 func callKey(ctx context.Context) string {
-	run, _ := workspace.FromContext(ctx)
 	call, _ := tool.CallOf(ctx)
-	return run.ID() + "/" + call.ID
+	return call.Key
 }
 
 // look is a tool without an effect, which knows only W1.

@@ -57,14 +57,14 @@ func OneAgent() map[string]crash.Test {
 					statetest.Say("Paid.").When(endsWithResult), statetest.Say("You are welcome."))
 				return billing(m.Ask, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), {ID: "3", Approve: []string{"call_1"}, Agent: "eve"}, say("4", "Thanks.")},
+			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), {ID: "3", Decisions: []tool.Decision{tool.Approve("call_1")}, Agent: "eve"}, say("4", "Thanks.")},
 			Check:    paidOnce,
 		},
 		"an approval at once, with words": {
 			Open: func(p *crash.Process) *workspace.Options {
 				return billing(p.Model(provider.Gemini, call(), statetest.Say("Paid.")).Ask, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Approve: []string{"call_1"}, Content: state.UserText("It is approved.")}},
+			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_1")}, Content: state.UserText("It is approved.")}},
 			Check:    paidOnce,
 		},
 		"a refusal with a message in between": {
@@ -72,7 +72,7 @@ func OneAgent() map[string]crash.Test {
 				m := p.Model(provider.Anthropic, call(), statetest.Say("A colleague looks at it."), statetest.Say("I may not pay.").When(endsWithResult).Reads("refused"))
 				return billing(m.Ask, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), {ID: "3", Refuse: []string{"call_1"}}},
+			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), {ID: "3", Decisions: []tool.Decision{tool.Refuse("call_1", "")}}},
 			Check: func(t testing.TB, v *workspace.View) {
 				require.False(t, paid.Has(v.State()))
 				require.Empty(t, v.Suspended())
@@ -104,7 +104,7 @@ func OneAgent() map[string]crash.Test {
 				), statetest.Say("Paid."))
 				return billing(m.Ask, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Approve: []string{"a"}}},
+			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("a")}}},
 			Check:    paidOnce,
 		},
 		"a result from outside": {
@@ -114,10 +114,8 @@ func OneAgent() map[string]crash.Test {
 					return "", tool.Suspend(errors.New("somebody is asked"))
 				})))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), say("2", "Well?"), {ID: "3", Answers: []state.ToolResultMessage{
-				state.ToolResult(state.ToolCall{ID: "call_1", Name: "ask"}, `"they agree"`),
-			}}},
-			Check: paidOnce,
+			Messages: []workspace.Message{say("1", "Pay."), say("2", "Well?"), {ID: "3", Decisions: []tool.Decision{tool.AnswerWith("call_1", `"they agree"`)}}},
+			Check:    paidOnce,
 		},
 		"a program that stores more": { // its Commit may fail behind the last word
 			Open: func(p *crash.Process) *workspace.Options {
@@ -135,7 +133,7 @@ func OneAgent() map[string]crash.Test {
 					},
 				})}
 			},
-			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Approve: []string{"call_1"}}, say("3", "Thanks.")},
+			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_1")}}, say("3", "Thanks.")},
 			Check:    paidOnce,
 		},
 	}

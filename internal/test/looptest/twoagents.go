@@ -62,7 +62,7 @@ func TwoAgents() map[string]crash.Test {
 				m := p.Model(provider.OpenAI, triage(), call(), statetest.Say("Paid.").To("billing"))
 				return team(m, byHistory, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Approve: []string{"call_2"}, Agent: "eve"}},
+			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_2")}, Agent: "eve"}},
 			Check:    paidOnce,
 		},
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // callAnswer is the result of one call, as it is written to the history and to
-// the conversation. The ids of calls are unique in a program.
+// the conversation. The ids of calls are unique in a program, and the model has
+// no keys of calls: they are random.
 type callAnswer struct{ state.ToolResultMessage }
 
 func callsIn(r state.InferenceResult) []state.ToolCall {
@@ -31,6 +32,45 @@ func answersIn(r state.InferenceResult) []state.Message {
 // numberIn returns the place of a call of this id among calls, or -1.
 func numberIn(calls []state.ToolCall, id string) int {
 	return slices.IndexFunc(calls, func(c state.ToolCall) bool { return c.ID == id })
+}
+
+// keyIn returns the key of the call of an id in the history of a State, or "".
+func keyIn(st *state.State, id string) string {
+	for _, r := range st.History().All() {
+		if calls := callsIn(r); numberIn(calls, id) >= 0 {
+			return calls[numberIn(calls, id)].Key
+		}
+	}
+	return ""
+}
+
+// checkKeys checks that the calls in the history of a State have different keys,
+// and that their results and the conversation have the same ones.
+func (m *programRun) checkKeys(st *state.State) {
+	ids, keys := map[string]string{}, map[string]string{} // by each other
+	said := append(st.History().Format(nil), state.Messages.GetOr(st, nil)...)
+	for _, msg := range said {
+		var calls []state.ToolCall
+		switch msg := msg.(type) {
+		case state.ToolCallMessage:
+			calls = msg.Calls()
+		case state.ToolResultMessage:
+			calls = []state.ToolCall{msg.Call()}
+		}
+		for _, c := range calls {
+			id, known := ids[c.Key]
+			if c.Key == "" || known && id != c.ID || keys[c.ID] != "" && keys[c.ID] != c.Key {
+				m.t.Fatalf("call %q has the key %q, which is that of %q, and had %q", c.ID, c.Key, id, keys[c.ID])
+			}
+			ids[c.Key], keys[c.ID] = c.ID, c.Key
+		}
+	}
+	for id, key := range keys {
+		if was := m.keys[id]; was != "" && was != key {
+			m.t.Fatalf("call %q has the key %q, and had %q", id, key, was)
+		}
+		m.keys[id] = key
+	}
 }
 
 // on returns the results, or the conversation, with the answer.

@@ -57,6 +57,7 @@ func (m *programRun) compare(s *stateModel) {
 	if got := s.st.History().Results(); !equalValues(s.content.results, got) || s.st.History().Len() != len(got) {
 		t.Fatalf("results are %v, want %v", got, s.content.results)
 	}
+	m.checkKeys(s.st)
 }
 
 // replay checks the journal: every version since the first is there, with the

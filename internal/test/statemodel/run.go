@@ -21,7 +21,8 @@ import (
 type programRun struct {
 	t      *rapid.T
 	states []*stateModel
-	ids    int // of results
+	ids    int               // of results
+	keys   map[string]string // of calls, by their ids
 }
 
 const maxStates = 9 // states
@@ -32,7 +33,7 @@ func newRun(t *rapid.T) *programRun {
 		past: map[uint64]stateContent{}, changes: map[uint64][]fieldWrite{},
 	}
 	root.past[0] = root.content
-	return &programRun{t: t, states: []*stateModel{root}}
+	return &programRun{t: t, states: []*stateModel{root}, keys: map[string]string{}}
 }
 
 // add looks at one more state, and no longer at the oldest that has ended.
@@ -111,7 +112,7 @@ func (m *programRun) step(s *stateModel, o programStep) {
 	case "pop":
 		m.pop(s, o)
 	case "reset", "load":
-		results := append([]state.InferenceResult{}, s.content.results[:min(o.at, len(s.content.results))]...)
+		results := append([]state.InferenceResult{}, s.st.History().Results()[:min(o.at, len(s.content.results))]...)
 		if o.text != "" {
 			results = append(results, m.result(o.text))
 		}
@@ -282,7 +283,16 @@ func (m *programRun) answer(s *stateModel, o programStep) {
 	for _, at := range o.with {
 		at %= len(calls)
 		given := callAnswer{state.ToolResult(calls[at], state.JSON(strconv.Itoa(at)))}
-		results = append(results, given.ToolResultMessage)
+		if call := calls[at]; o.named { // by its key, whatever the id is
+			if call.Key = keyIn(s.st, call.ID); call.Key == "" {
+				call.Key = "cnowhere"
+			}
+			call.ID, call.Input = "another", ""
+			results = append(results, state.ToolResult(call, given.Content()))
+			given.ToolResultMessage = state.ToolResult(state.ToolCall{ID: calls[at].ID, Name: call.Name}, given.Content())
+		} else {
+			results = append(results, given.ToolResultMessage)
+		}
 		if want != nil {
 			continue
 		}

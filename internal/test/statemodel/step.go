@@ -86,6 +86,7 @@ func drawStep(depth int) *rapid.Generator[programStep] {
 			o.at = rapid.IntRange(0, 3).Draw(t, "keep")
 		case "answer":
 			o.with = rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 1, 1, 2, 3, 4, 5}), 1, 2).Draw(t, "calls")
+			o.named = rapid.Bool().Draw(t, "keyed")
 		case "at":
 			o.at = rapid.IntRange(0, 12).Draw(t, "back")
 		case "join":

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 )
 
 // The model says again, with maps, slices and copies of everything, what a
@@ -199,6 +200,13 @@ func byName(v any) any {
 	return v
 }
 
+var inside = state.Inside(internal.Key{})
+
+// sameMessage compares messages without the keys of calls, which are random.
+func sameMessage(a, b state.Message) bool {
+	return inside.WithoutKeys(a).Raw() == inside.WithoutKeys(b).Raw()
+}
+
 // equalValues reports whether two values are equal. Nil and empty lists are.
 func equalValues(a, b any) bool {
 	switch a := a.(type) {
@@ -217,7 +225,7 @@ func equalValues(a, b any) bool {
 		return ok && maps.Equal(a, b)
 	case []state.Message:
 		b, ok := b.([]state.Message)
-		return ok && slices.EqualFunc(a, b, func(x, y state.Message) bool { return x.Raw() == y.Raw() })
+		return ok && slices.EqualFunc(a, b, sameMessage)
 	case *point:
 		b, ok := b.(*point)
 		if !ok || a == nil || b == nil {
@@ -238,9 +246,9 @@ func equalValues(a, b any) bool {
 		// The last of the answers that one write has given.
 		switch b := b.(type) {
 		case []state.ToolResultMessage:
-			return slices.ContainsFunc(b, func(m state.ToolResultMessage) bool { return m.Raw() == a.Raw() })
+			return slices.ContainsFunc(b, func(m state.ToolResultMessage) bool { return sameMessage(m, a.ToolResultMessage) })
 		case []state.Message:
-			return slices.ContainsFunc(b, func(m state.Message) bool { return m.Raw() == a.Raw() })
+			return slices.ContainsFunc(b, func(m state.Message) bool { return sameMessage(m, a.ToolResultMessage) })
 		}
 		return false
 	}

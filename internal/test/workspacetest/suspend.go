@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/callkeys"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -64,16 +66,26 @@ func Suspended(t testing.TB, db store.Store, opts workspace.Options) (*workspace
 	m, runs := Hold(t, db, opts)
 	run := runs.Begin(t, "ann", Text("a"))
 	Ask(t, run, "1")
-	require.NoError(t, run.Suspend("1"))
+	require.NoError(t, run.Suspend(KeyOf(t, &run.Workspace, "1")))
 	run.Finish(t)
 	return m, runs
 }
 
-// Answers returns a message without content that answers calls.
-func Answers(id string, calls ...string) workspace.Message {
+// KeyOf returns the key of the last call with an id.
+func KeyOf(t testing.TB, w *workspace.Workspace, id string) string {
+	t.Helper()
+	return callkeys.Of(t, w.State(), id)
+}
+
+// Answers returns a message without content that answers calls of ann, which are
+// stored.
+func Answers(t testing.TB, m *workspace.Manager, id string, calls ...string) workspace.Message {
+	t.Helper()
+	v, err := m.View(t.Context(), "ann")
+	require.NoError(t, err)
 	msg := workspace.Message{ID: id}
 	for _, call := range calls {
-		msg.Answers = append(msg.Answers, state.ToolResult(Refund(call), state.JSONText("approved "+call)))
+		msg.Decisions = append(msg.Decisions, tool.AnswerWith(KeyOf(t, &v.Workspace, call), state.JSONText("approved "+call)))
 	}
 	return msg
 }

@@ -326,7 +326,7 @@ func TestMessagesOfResultsAreStoredOnce(t *testing.T) {
 	commit(t, d, saved, st.Snapshot())
 	require.Equal(t, `{"entries":[1,2,3,4,5,6,7],"results":[`+
 		`{"prompt":[[-1,0],[-2,-1]],"history":[[1,4]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"},`+
-		`{"prompt":[[-1,0],[-2,-1]],"history":[[1,6]],"output":[[4,5]],"tool_calls":[[5,6]],"created_at":"1970-01-01T00:00:00Z"}],"version":3}`,
+		`{"prompt":[[-1,0],[-2,-1]],"history":[[1,6]],"output":[[6,7]],"tool_calls":[[7,8]],"created_at":"1970-01-01T00:00:00Z"}],"version":3}`,
 		string(part(d, PartConversation)))
 
 	// What replaces a message gets a number, and nothing else.

@@ -133,6 +133,31 @@ func (d *Document) NextNumber() int {
 // Numbers returns the numbers of the messages of the conversation.
 func (d *Document) Numbers() []int { return d.entries() }
 
+// EndsWith reports whether the conversation ends with a message that the run has
+// stored which has handled the message with an id, and nothing was stored since.
+func (d *Document) EndsWith(messageID string) bool {
+	groups, entries := d.numberGroups(), d.entryList()
+	last := groups.Len() - 1
+	if last < 0 || entries.Len() == 0 || persist.At[runNumbers](groups, last).run != messageID {
+		return false
+	}
+	return last == 0 || persist.At[int](entries, entries.Len()-1) >= persist.At[runNumbers](groups, last-1).end()
+}
+
+// HasAny reports whether the conversation has a message that the run has stored
+// which has handled the message with an id.
+func (d *Document) HasAny(messageID string) bool {
+	groups, from := d.numberGroups(), 0
+	for i := range groups.Len() {
+		group := persist.At[runNumbers](groups, i)
+		if group.run == messageID && slices.ContainsFunc(d.entries(), func(n int) bool { return n >= from && n < group.end() }) {
+			return true
+		}
+		from = group.end()
+	}
+	return false
+}
+
 // Origins knows when each message of a conversation was stored, and by which
 // run. Those that are not known have no time.
 type Origins struct {

@@ -1,9 +1,11 @@
 package document
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -14,24 +16,41 @@ import (
 	"github.com/agentstate/state/transcript"
 )
 
-// PartSuspended has the calls that wait for a result from outside, each under
-// its key.
+// PartSuspended has the calls that wait for a result from outside, and those of
+// tools with Once that have begun, each under its key.
 const PartSuspended = "suspended"
 
 // Suspension is the value of a field of PartSuspended.
 type Suspension struct {
-	RunID string `json:"run_id"` // of the run that has suspended the calls
-	// Calls is how many calls with the key are suspended: the first of the open
-	// ones. It is 1 if calls have unique ids. Approved is how many of them, the
-	// first ones, are approved and not made yet, the last one by By.
-	Calls    int    `json:"calls"`
-	Approved int    `json:"approved,omitempty"`
-	By       string `json:"approved_by,omitempty"`
-	// Reason is why they wait, At since when, and Until how long, at most.
+	RunID string `json:"run_id"` // of the run that has suspended the call
+	// Reason is why it waits, At since when, and Until how long, at most.
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at,omitzero"`
 	Until  time.Time `json:"until,omitzero"`
+	// Digest is that of what a person is shown and approves.
+	Digest string `json:"digest,omitempty"`
+	// Deciders are the agents that may decide, if the tool says so.
+	Deciders *[]string `json:"deciders,omitempty"`
+	// Client says that the sender of the message has the tool.
+	Client bool `json:"client,omitempty"`
+	// Begun says that the function of the call was called, and its result is not
+	// known. The call does not wait while it is Made.
+	Begun bool `json:"begun,omitempty"`
+	Made  bool `json:"made,omitempty"`
+	// Approval is that of a call that is to be made, until it has a result.
+	Approval *Approval `json:"approval,omitempty"`
 }
+
+// Approval says who has approved a call, and with which arguments in place of
+// those of the model.
+type Approval struct {
+	By    string     `json:"by,omitempty"`
+	Input state.JSON `json:"input,omitempty"`
+	Again bool       `json:"again,omitempty"`
+}
+
+// Waits reports whether somebody has to decide about the call.
+func (s Suspension) Waits() bool { return !s.Made && s.Approval == nil }
 
 // Suspended returns the suspended calls by their keys.
 func (d *Document) Suspended() (map[string]Suspension, error) {
@@ -41,7 +60,7 @@ func (d *Document) Suspended() (map[string]Suspension, error) {
 	list := make(map[string]Suspension, d.count(PartSuspended))
 	for _, key := range d.Names(PartSuspended) {
 		var s Suspension
-		if json.Unmarshal([]byte(d.get(PartSuspended, key).json()), &s) != nil || s.Calls <= 0 || s.Approved < 0 || s.Approved > s.Calls {
+		if json.Unmarshal([]byte(d.get(PartSuspended, key).json()), &s) != nil || s.RunID == "" {
 			return nil, corrupt(jsontext.Path("$.suspended", key), "not a suspended call")
 		}
 		list[key] = s
@@ -56,7 +75,7 @@ func ChangesSuspended(effects []state.Effect) bool {
 
 // CountSuspended returns the number of calls that are suspended after effects,
 // which the document does not have yet, and until when the first of those waits
-// that are not approved, or the zero time.
+// about which nobody has decided, or the zero time.
 func (d *Document) CountSuspended(effects []state.Effect) (calls int, until time.Time, err error) {
 	after := d.Clone()
 	others := func(e state.Effect) bool { return e.Part != PartSuspended }
@@ -65,11 +84,11 @@ func (d *Document) CountSuspended(effects []state.Effect) (calls int, until time
 	}
 	list, err := after.Suspended()
 	for _, s := range list {
-		if s.Approved < s.Calls && !s.Until.IsZero() && (until.IsZero() || s.Until.Before(until)) {
+		if s.Waits() && !s.Until.IsZero() && (until.IsZero() || s.Until.Before(until)) {
 			until = s.Until
 		}
 	}
-	return callsIn(list), until, err
+	return len(list), until, err
 }
 
 // SuspendedEffects returns the effects that turn one list of suspended calls
@@ -81,7 +100,7 @@ func SuspendedEffects(from, to map[string]Suspension) ([]state.Effect, error) {
 		switch was, present := from[key]; {
 		case !stays:
 			effects = append(effects, deleteEffect(PartSuspended, key))
-		case !present || was != s:
+		case !present || !reflect.DeepEqual(was, s):
 			text, err := jsontext.Marshal(s)
 			if err != nil {
 				return nil, err
@@ -95,21 +114,30 @@ func SuspendedEffects(from, to map[string]Suspension) ([]state.Effect, error) {
 // EndRun returns the effects with which a run ends that does not finish. They
 // drop what it has written to shared fields, and answer tool calls without a
 // result with an error, so that providers accept the conversation. It leaves
-// those open that are suspended, and those of messages that the base has. If
-// cancelled is not empty, it answers the calls that the run with this id has
-// suspended too.
+// those open that are suspended, and those of messages that the base has. What is
+// approved and was not made waits again. If cancelled is not empty, it answers the
+// calls that the run with this id has suspended too.
 func (d *Document) EndRun(base func() (*Document, error), cancelled string) ([]state.Effect, error) {
 	suspended, err := d.Suspended()
 	if err != nil {
 		return nil, err
 	}
-	stay := maps.Clone(suspended)
-	maps.DeleteFunc(stay, func(_ string, s Suspension) bool { return cancelled != "" && s.RunID == cancelled })
+	stay, texts := map[string]Suspension{}, map[string]string{}
+	for key, s := range suspended {
+		switch {
+		case cancelled == "" || s.RunID != cancelled && s.Waits():
+			stay[key] = s.again(approvedBefore)
+		case s.Waits() && !s.Begun:
+			texts[key] = "The call was not made: the run was ended."
+		default:
+			texts[key] = origin.NoResult
+		}
+	}
 	effects, err := SuspendedEffects(suspended, stay)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := d.answerOpen(stay, base)
+	answers, err := d.answerOpen(stay, texts, base)
 	if err != nil {
 		return nil, err
 	}
@@ -119,52 +147,93 @@ func (d *Document) EndRun(base func() (*Document, error), cancelled string) ([]s
 	return effects, nil
 }
 
+// GiveUp returns the effects with which a run ends whose message is given up. They
+// drop what it has written to shared fields, and what is approved waits again. Its
+// calls stay open, so that a retry of the message makes them, with their keys.
+func (d *Document) GiveUp() ([]state.Effect, error) {
+	suspended, err := d.Suspended()
+	if err != nil {
+		return nil, err
+	}
+	again := maps.Clone(suspended)
+	for key, s := range suspended {
+		again[key] = s.again(approvedBefore)
+	}
+	effects, err := SuspendedEffects(suspended, again)
+	if effects = slices.Concat(d.DropShared(), effects); len(effects) > 0 {
+		effects = append(effects, d.nextVersion())
+	}
+	return effects, err
+}
+
+// approvedBefore begins the reason of a call that was approved by a message whose
+// run has not said how the call ended.
+const approvedBefore = "The call was approved before, and may have been made. "
+
+// again returns a suspension that waits for a decision, after a run that has not
+// said how the call ended. note begins the reason of a call that was approved.
+func (s Suspension) again(note string) Suspension {
+	if s.Made {
+		s.Made, s.Reason = false, runctx.ErrBegun.Error()
+	} else if s.Approval != nil {
+		s.Reason = note + s.Reason
+	}
+	s.Approval = nil
+	return s
+}
+
+// WaitAgain returns a list in which no call is approved or being made, and the
+// keys of those that were.
+func WaitAgain(list map[string]Suspension) (again map[string]Suspension, keys []string) {
+	again = maps.Clone(list)
+	for key, s := range list {
+		if !s.Waits() {
+			again[key] = s.again("")
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return again, keys
+}
+
 // FirstOpen returns the calls of a conversation that are suspended.
 func FirstOpen(msgs []state.Message, suspended map[string]Suspension) []state.ToolCall {
 	if len(suspended) == 0 {
 		return nil
 	}
-	var calls []state.ToolCall
-	found := map[string]int{}
-	for _, call := range transcript.Pending(msgs) {
-		if key := runctx.Key(call); found[key] < suspended[key].Calls {
-			found[key]++
-			calls = append(calls, call)
-		}
-	}
-	return calls
-}
-
-// callsIn returns the number of suspended calls.
-func callsIn(list map[string]Suspension) int {
-	n := 0
-	for _, s := range list {
-		n += s.Calls
-	}
-	return n
+	return slices.DeleteFunc(transcript.Pending(msgs), func(c state.ToolCall) bool {
+		_, ok := suspended[c.Key]
+		return !ok
+	})
 }
 
 // answerOpen returns the effects that answer the open calls, except for those
-// that are suspended and those of messages that the base has.
-func (d *Document) answerOpen(suspended map[string]Suspension, base func() (*Document, error)) ([]state.Effect, error) {
+// that are suspended and those of messages that the base has. texts are what some
+// of them are answered with, by their keys.
+func (d *Document) answerOpen(suspended map[string]Suspension, texts map[string]string, base func() (*Document, error)) ([]state.Effect, error) {
 	entries := d.entries()
 	msgs, err := d.decodeMessages(entries)
-	if err != nil || len(transcript.Pending(msgs)) <= callsIn(suspended) {
+	if err != nil {
 		return nil, err
+	}
+	stay := FirstOpen(msgs, suspended)
+	if len(transcript.Pending(msgs)) == len(stay) {
+		return nil, nil
 	}
 	b, err := base()
 	if err != nil {
 		return nil, err
 	}
-	shapes, stay, mine := transcript.ShapesOf(msgs), FirstOpen(msgs, suspended), withoutNumbers(entries, b.entries())
+	shapes, mine := transcript.ShapesOf(msgs), withoutNumbers(entries, b.entries())
 	for i, call := range shapes.Pending(stay...) {
-		if !mine[i] {
+		if !mine[i] && texts[call.Key] == "" {
 			stay = append(stay, call)
 		}
 	}
 	var answers []state.ToolResultMessage
 	for _, call := range shapes.Pending(stay...) {
-		answers = append(answers, state.ToolError(state.ToolCall{ID: call.ID, Name: call.Name}, origin.NoResult))
+		call.Input, call.Extra = "", ""
+		answers = append(answers, state.ToolError(call, cmp.Or(texts[call.Key], origin.NoResult)))
 	}
 	slices.Reverse(answers) // each answers the last open call that it fits
 	answered, err := transcript.Answer(msgs, answers...)
@@ -207,6 +276,7 @@ func (d *Document) holdsSuspended(r result, suspended map[string]Suspension) (bo
 		return false, err
 	}
 	return slices.ContainsFunc(transcript.Pending(slices.Concat(output, answers)), func(c state.ToolCall) bool {
-		return suspended[runctx.Key(c)].Calls > 0
+		_, ok := suspended[c.Key]
+		return ok
 	}), nil
 }

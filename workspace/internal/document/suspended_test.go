@@ -2,7 +2,6 @@ package document
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/internal/test/effort/property"
 	"github.com/agentstate/state/internal/test/histories"
 	"github.com/agentstate/state/transcript"
@@ -60,16 +58,33 @@ func inShort(t *testing.T, d *Document) string {
 	return strings.Join(words, " ")
 }
 
-// suspend suspends calls, each "RUN/KEY".
+// suspend suspends calls, each "RUN/ID": the first open call with the id that is
+// not suspended yet.
 func suspend(t *testing.T, d *Document, calls string) {
 	to := map[string]Suspension{}
-	for _, call := range strings.Fields(calls) {
-		run, key, _ := strings.Cut(call, "/")
-		to[key] = Suspension{RunID: run, Calls: to[key].Calls + 1}
+	for _, word := range strings.Fields(calls) {
+		run, id, _ := strings.Cut(word, "/")
+		open := transcript.Pending(state.Messages.GetOr(load(t, d), nil))
+		i := slices.IndexFunc(open, func(c state.ToolCall) bool { return c.ID == id && to[c.Key].RunID == "" })
+		require.GreaterOrEqual(t, i, 0, word)
+		to[open[i].Key] = Suspension{RunID: run}
 	}
 	effects, err := SuspendedEffects(nil, to)
 	require.NoError(t, err)
 	require.NoError(t, d.Apply(effects))
+}
+
+// suspendedIDs returns the ids of the calls that are suspended, in their order.
+func suspendedIDs(t *testing.T, d *Document) string {
+	list, err := d.Suspended()
+	require.NoError(t, err)
+	var ids []string
+	calls := FirstOpen(state.Messages.GetOr(load(t, d), nil), list)
+	for _, c := range calls {
+		ids = append(ids, c.ID+"/"+list[c.Key].RunID)
+	}
+	require.Len(t, list, len(calls), "all of them are open")
+	return strings.Join(ids, " ")
 }
 
 // Only calls that the run has made, and has not suspended, are answered when it
@@ -79,15 +94,15 @@ func TestEndedRunAnswersItsCalls(t *testing.T) {
 		{"calls of the run", "", "u c1", "", "", "u c1 e1", ""},
 		{"behind the call", "", "u c1 v w", "", "", "u c1 e1 v w", ""},
 		{"not those of earlier runs", "u c1 v", "w c2", "", "", "u c1 v w c2 e2", ""},
-		{"not those that are suspended", "", "u c1 c2 v", "a/1", "", "u c1 c2 e2 v", "1"},
-		{"nothing is left to answer", "u c1", "v c2", "b/2", "", "u c1 v c2", "2"},
-		{"earlier ones and suspended ones", "u c1 v", "w c2 c3 x", "a/1 b/3", "", "u c1 v w c2 c3 e2 x", "1 3"},
+		{"not those that are suspended", "", "u c1 c2 v", "a/1", "", "u c1 c2 e2 v", "1/a"},
+		{"nothing is left to answer", "u c1", "v c2", "b/2", "", "u c1 v c2", "2/b"},
+		{"earlier ones and suspended ones", "u c1 v", "w c2 c3 x", "a/1 b/3", "", "u c1 v w c2 c3 e2 x", "1/a 3/b"},
 		{"an id that is used again", "u c1 r1 c1", "c1 v", "", "", "u c1 r1 c1 c1 e1 v", ""},
-		{"an id that is used again and answered", "u c1", "c1 r1 c2", "a/1", "", "u c1 c1 r1 c2 e2", "1"},
+		{"an id that is used again and answered", "u c1", "c1 r1 c2", "a/1", "", "u c1 c1 r1 c2 e2", "1/a"},
 		{"an answered one, and the same again", "u c", "r v c w", "", "", "u c r v c e w", ""},
-		{"two of one tool", "", "u c c c v", "a/f a/f", "", "u c c c e v", "f"},
-		{"those of a cancelled run", "u c1", "c2 c3 v", "a/1 b/2", "b", "u c1 c2 c3 e2 e3 v", "1"},
-		{"only that one is not listed any more", "u c1", "v", "a/1", "a", "u c1 v", ""},
+		{"two of one tool", "", "u c c c v", "a/ a/", "", "u c c c e v", "/a /a"},
+		{"those of a cancelled run", "u c1", "c2 c3 v", "a/1 b/2", "b", "u c1 c2 c3 e2 e3 v", "1/a"},
+		{"that of an earlier run, too", "u c1", "v", "a/1", "a", "u c1 e1 v", ""},
 		{"nothing was said", "", "", "", "", "", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -100,9 +115,7 @@ func TestEndedRunAnswersItsCalls(t *testing.T) {
 			require.NoError(t, d.Apply(effects))
 			require.Equal(t, row.want, inShort(t, d))
 			require.Equal(t, len(effects) == 0, before == string(d.Encode()))
-			list, err := d.Suspended()
-			require.NoError(t, err)
-			require.Equal(t, row.left, strings.Join(slices.Sorted(maps.Keys(list)), " "))
+			require.Equal(t, row.left, suspendedIDs(t, d))
 			again, err := d.EndRun(func() (*Document, error) { return base, nil }, row.cancelled)
 			require.NoError(t, err)
 			require.Empty(t, again)
@@ -126,6 +139,13 @@ func TestRunsEndWithBrokenConversations(t *testing.T) {
 			})
 		}
 		msgs = slices.DeleteFunc(msgs, func(m state.Message) bool { return m == nil || m.Raw() == "" })
+		for i, m := range msgs { // most calls are recorded, and have keys
+			scratch := state.New(nil)
+			if rng.IntN(4) > 0 && scratch.History().Append(state.InferenceResult{Output: []state.Message{m}}) == nil {
+				recorded, _ := scratch.History().Last()
+				msgs[i] = recorded.Output[0]
+			}
+		}
 		d, earlier := New(), rapid.IntRange(0, len(msgs)).Draw(t, "earlier")
 		var base *Document
 		for _, part := range [][]state.Message{msgs[:earlier], msgs[earlier:]} {
@@ -137,8 +157,8 @@ func TestRunsEndWithBrokenConversations(t *testing.T) {
 		}
 		waiting := map[string]Suspension{}
 		for _, call := range transcript.Pending(msgs) {
-			if key := runctx.Key(call); rng.IntN(2) == 0 {
-				waiting[key] = Suspension{RunID: "a", Calls: waiting[key].Calls + 1}
+			if call.Key != "" && rng.IntN(2) == 0 {
+				waiting[call.Key] = Suspension{RunID: "a"}
 			}
 		}
 		effects, err := SuspendedEffects(nil, waiting)
@@ -148,6 +168,7 @@ func TestRunsEndWithBrokenConversations(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.Apply(effects))
 		said := state.Messages.GetOr(load(t, d), nil)
+		require.Len(t, FirstOpen(said, waiting), len(waiting))
 		if earlier == 0 && len(waiting) == 0 {
 			require.Empty(t, transcript.Pending(said))
 		}
@@ -185,6 +206,23 @@ func TestEndedRunAnswersCallsWithOneID(t *testing.T) {
 	}
 }
 
+// A call that waited and whose message was removed does not count among those that
+// stay open.
+func TestEndedRunAnswersItsCallsNextToOneThatWasRemoved(t *testing.T) {
+	base := said(t, New(), "u c1 v")
+	suspend(t, base, "a/1")
+	st := load(t, base)
+	saved := st.Snapshot()
+	require.NoError(t, state.Messages.Replace(st, []state.Message{state.UserText("u")}))
+	d := base.Clone()
+	commit(t, d, saved, st.Snapshot())
+	d = said(t, d, "c2")
+	effects, err := d.EndRun(func() (*Document, error) { return base, nil }, "")
+	require.NoError(t, err)
+	require.NoError(t, d.Apply(effects))
+	require.Equal(t, "u c2 e2", inShort(t, d))
+}
+
 // A broken conversation is not mended when there is nothing to answer.
 func TestEndedRunLeavesTheRest(t *testing.T) {
 	base := said(t, New(), "u c1 v")
@@ -218,7 +256,7 @@ func TestWindowKeepsSuspendedCalls(t *testing.T) {
 }
 
 func TestSuspendedIsChecked(t *testing.T) {
-	for _, text := range []string{`1`, `{}`, `{"run_id":"a","calls":-1}`, `{"run_id":7,"calls":1}`} {
+	for _, text := range []string{`1`, `{}`, `{"run_id":7}`, `{"run_id":"a","approval":1}`} {
 		d, err := Decode([]byte(`{"suspended":{"c":` + text + `},"conversation":{"entries":[],"results":[{}]}}`))
 		require.NoError(t, err)
 		_, err = d.Suspended()
@@ -226,13 +264,13 @@ func TestSuspendedIsChecked(t *testing.T) {
 		_, err = d.Shorten(0, 0)
 		require.ErrorIs(t, err, work.ErrCorrupt)
 	}
-	a, b := map[string]Suspension{"1": {RunID: "r", Calls: 1}, "2": {RunID: "r", Calls: 1}, "3": {RunID: "r", Calls: 1}},
-		map[string]Suspension{"1": {RunID: "r", Calls: 1}, "2": {RunID: "r", Calls: 2}, "4": {RunID: "s", Calls: 1}}
+	a, b := map[string]Suspension{"1": {RunID: "r"}, "2": {RunID: "r"}, "3": {RunID: "r"}},
+		map[string]Suspension{"1": {RunID: "r"}, "2": {RunID: "r", Approval: &Approval{By: "eve"}}, "4": {RunID: "s"}}
 	effects, err := SuspendedEffects(a, b)
 	require.NoError(t, err)
 	require.Equal(t, []state.Effect{
-		{Part: "suspended", Field: "2", Kind: "set", Value: `{"run_id":"r","calls":2}`},
+		{Part: "suspended", Field: "2", Kind: "set", Value: `{"run_id":"r","approval":{"by":"eve"}}`},
 		{Part: "suspended", Field: "3", Kind: "delete"},
-		{Part: "suspended", Field: "4", Kind: "set", Value: `{"run_id":"s","calls":1}`},
+		{Part: "suspended", Field: "4", Kind: "set", Value: `{"run_id":"s"}`},
 	}, effects)
 }

@@ -220,7 +220,7 @@ func (t *text) say(m line) int {
 }
 
 // noResult is what package transcript says of a call that was not completed.
-const noResult = "There is no result: the call was not completed."
+const noResult = "There is no result: the call may have been made."
 
 const userSays = `{"type":"text","role":"user","content":"hello"}`
 

@@ -110,7 +110,11 @@ func (l *Ledger) Fail(ctx context.Context, by Holder, reason string, next Lease)
 		if err := t.checkHolder(by); err != nil {
 			return err
 		}
-		effects, err := t.answerPendingCalls()
+		stop := t.leavePendingCalls
+		if t.Run.Message.Ticket {
+			stop = t.answerPendingCalls
+		}
+		effects, err := stop()
 		if err != nil {
 			return err
 		}

@@ -87,6 +87,9 @@ func (t *transition) takeOver(c Contender) (taken Taken, err error) {
 		attempt++
 	}
 	if attempt >= c.MaxAttempts {
+		if c.How != work.TakeoverRestart && !t.Run.Message.Ticket {
+			stop = t.leavePendingCalls
+		}
 		effects, err := stop()
 		if err != nil {
 			return taken, err

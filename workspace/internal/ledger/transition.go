@@ -269,13 +269,24 @@ func (t *transition) answerPendingCalls() ([]state.Effect, error) { return t.ans
 // too.
 func (t *transition) cancelPendingCalls() ([]state.Effect, error) { return t.answerCalls(t.Run.RunID) }
 
+// leavePendingCalls returns the effects with which a message is given up: its
+// calls stay open until another message begins.
+func (t *transition) leavePendingCalls() ([]state.Effect, error) {
+	return t.endContent(func(doc *document.Document) ([]state.Effect, error) { return doc.GiveUp() })
+}
+
 func (t *transition) answerCalls(cancelled string) ([]state.Effect, error) {
+	base := func() (*document.Document, error) { return t.reader.Content(t.ctx, t.Head, t.Run.Base) }
+	return t.endContent(func(doc *document.Document) ([]state.Effect, error) { return doc.EndRun(base, cancelled) })
+}
+
+// endContent returns the effects of the end of a run on the content.
+func (t *transition) endContent(end func(*document.Document) ([]state.Effect, error)) ([]state.Effect, error) {
 	doc, err := t.reader.Content(t.ctx, t.Head, t.Position())
 	if err != nil {
 		return nil, err
 	}
-	base := func() (*document.Document, error) { return t.reader.Content(t.ctx, t.Head, t.Run.Base) }
-	effects, err := doc.EndRun(base, cancelled)
+	effects, err := end(doc)
 	t.undoesSecret = err == nil && t.ledger.opts.DropsSecret(doc, effects)
 	return effects, err
 }

@@ -150,13 +150,19 @@ func answer(ctx context.Context, run *workspace.Run) error {
 		return errors.Join(card.Set(run.State(), cardNumber), run.Commit(ctx), errDeclined)
 	case "web-95":
 		call := state.ToolCall{ID: "call_1", Name: "approve_refund", Input: `{"amount":900}`}
-		if err := state.Messages.Set(run.State().As("billing"), []state.Message{state.ToolCalls(call)}); err != nil {
+		history := run.State().As("billing").History()
+		if err := history.Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(call)}}); err != nil {
 			return err
 		}
-		return run.Suspend(call.ID)
+		return run.Suspend(history.Pending()[0].Key)
 	case "web-71":
 		return play(ctx, run, refundScript)
 	default:
+		for _, call := range run.State().History().Pending() { // it was approved
+			if err := run.State().History().Answer(state.ToolResult(call, "true")); err != nil {
+				return err
+			}
+		}
 		return play(ctx, run, []turn{{agent: "general", text: "Please put it into the box that it came in. A label is on its way to you by mail."}})
 	}
 }

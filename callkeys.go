@@ -1,0 +1,270 @@
+package state
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/agentstate/state/internal/callkey"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/persist"
+)
+
+// giveKeys gives each call in the output of a result that has no key a new one,
+// and the results of these calls the keys of their calls.
+func (r *InferenceResult) giveKeys() {
+	r.mapKeys(func(c ToolCall) string {
+		if c.Key == "" {
+			return callkey.New()
+		}
+		return c.Key
+	})
+	if len(r.ToolCalls) == 0 {
+		return
+	}
+	r.ToolCalls = slices.Clone(r.ToolCalls)
+	m := newMatcher(callsIn(r.Output))
+	for i, result := range r.ToolCalls {
+		if number := m.take(result); number >= 0 {
+			r.ToolCalls[i] = resultOf(result, *m.calls[number].ToolCall)
+		}
+	}
+}
+
+// distinguish changes the keys of calls in the output of a result that the
+// conversation has, and marks those of calls whose ids it has. An agent that may
+// not read the conversation must not learn from its keys what is there: its ids
+// are compared with those of its results.
+func (r *InferenceResult) distinguish(conversation *persist.List, st *resultStack) {
+	ids, keys := map[string]bool{}, map[string]bool{}
+	own := callsIn(r.Output)
+	_, isHidden := st.classes[r.Agent]
+	for c := range callsOf(conversation) {
+		if slices.ContainsFunc(own, func(o callPlace) bool { return o.Key == c.Key || o.ID == c.ID }) {
+			keys[c.Key] = true
+			ids[c.ID] = !isHidden
+		}
+	}
+	if results := st.own.Get(r.Agent); isHidden && results != nil {
+		for _, place := range results.places.All() {
+			for _, c := range callsIn(st.messages(st.at(int(place)).output)) {
+				ids[c.ID] = true
+			}
+		}
+	}
+	renamed := map[string]string{} // keys by those before
+	r.mapKeys(func(c ToolCall) string {
+		key := c.Key
+		if keys[key] {
+			key = callkey.New()
+		}
+		if c.ID != "" && ids[c.ID] {
+			key = callkey.Repeat(key)
+		}
+		ids[c.ID], keys[key] = true, true
+		renamed[c.Key] = key
+		return key
+	})
+	r.ToolCalls = slices.Clone(r.ToolCalls)
+	for i, result := range r.ToolCalls {
+		if key, ok := renamed[result.Call().Key]; ok {
+			r.ToolCalls[i] = keyedResult(result, key)
+		}
+	}
+}
+
+// callsOf yields the calls of a conversation, the last message first.
+func callsOf(conversation *persist.List) iter.Seq[ToolCall] {
+	return func(yield func(ToolCall) bool) {
+		for i := conversation.Len() - 1; i >= 0; {
+			chunk, first := persist.Chunk[Message](conversation, i)
+			for ; i >= first; i-- {
+				m, ok := chunk[i-first].(ToolCallMessage)
+				if !ok {
+					continue
+				}
+				for _, c := range m.toolCalls() {
+					if !yield(c) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// mapKeys sets the key of each call in the output of a result to what keyOf
+// returns. It does not change the array of the output.
+func (r *InferenceResult) mapKeys(keyOf func(c ToolCall) string) {
+	copied := false
+	for i, m := range r.Output {
+		m, ok := m.(ToolCallMessage)
+		if !ok || len(m.toolCalls()) == 0 {
+			continue
+		}
+		calls, changed := m.Calls(), false
+		for n, c := range calls {
+			calls[n].Key = keyOf(c)
+			changed = changed || calls[n].Key != c.Key
+		}
+		if !changed {
+			continue
+		}
+		if !copied {
+			r.Output, copied = slices.Clone(r.Output), true
+		}
+		r.Output[i] = keyedCalls(m, calls)
+	}
+}
+
+// keyedMessages are the messages whose calls have got keys, by their JSON without.
+type keyedMessages map[JSON][]Message
+
+// note notes the messages of a result that have changed.
+func (k keyedMessages) note(r, keyed *InferenceResult) {
+	for i, m := range r.Output {
+		if m != keyed.Output[i] {
+			k[m.Raw()] = append(k[m.Raw()], keyed.Output[i])
+		}
+	}
+	for i, m := range r.ToolCalls {
+		if m != keyed.ToolCalls[i] {
+			k[m.Raw()] = append(k[m.Raw()], keyed.ToolCalls[i])
+		}
+	}
+}
+
+// replace returns a conversation in which the messages of results have the keys
+// that they have there.
+func (k keyedMessages) replace(msgs []Message) []Message {
+	if len(k) == 0 {
+		return msgs
+	}
+	msgs = slices.Clone(msgs)
+	for i, m := range msgs {
+		if !isMessage(m) {
+			continue // it is refused
+		}
+		if list := k[m.Raw()]; len(list) > 0 {
+			msgs[i], k[m.Raw()] = list[0], list[1:]
+		}
+	}
+	return msgs
+}
+
+// withoutKeys returns a message without the keys of its calls.
+func withoutKeys(m Message) Message {
+	switch m := m.(type) {
+	case ToolCallMessage:
+		calls := m.Calls()
+		if !slices.ContainsFunc(calls, func(c ToolCall) bool { return c.Key != "" }) {
+			return m
+		}
+		for i := range calls {
+			calls[i].Key = ""
+		}
+		return keyedCalls(m, calls)
+	case ToolResultMessage:
+		if m.Call().Key == "" {
+			return m
+		}
+		return callOf(m, "")
+	}
+	return m
+}
+
+// keyedCalls returns a message with the keys of calls, which are its own
+// otherwise.
+func keyedCalls(m ToolCallMessage, calls []ToolCall) ToolCallMessage {
+	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+	texts, _ := jsontext.Elements(members.Get("tools"))
+	for i := range texts {
+		texts[i] = keyedText(texts[i], calls[i].Key)
+	}
+	body, _ := newBody(members.With("tools", jsontext.Array(texts)).JSON())
+	return ToolCallMessage{body}
+}
+
+// resultOf returns a message as the result of a call: with its key, and with its id
+// and name if the message knows it by its key.
+func resultOf(m ToolResultMessage, c ToolCall) ToolResultMessage {
+	if named := m.Call(); named.Key == "" || named.Key != c.Key || named.ID == c.ID && named.Name == c.Name {
+		return keyedResult(m, c.Key)
+	}
+	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+	tool, _ := jsontext.Members(members.Get("tool"))
+	tool = tool.With("id", jsontext.AppendQuote(nil, c.ID)).With("name", jsontext.AppendQuote(nil, c.Name))
+	body, _ := newBody(members.With("tool", keyedText(tool.JSON(), c.Key)).JSON())
+	return ToolResultMessage{body}
+}
+
+// keyedResult returns a result whose call has a key.
+func keyedResult(m ToolResultMessage, key string) ToolResultMessage {
+	if m.Call().Key == key || key == "" {
+		return m
+	}
+	return callOf(m, key)
+}
+
+// callOf returns a result with the key of its call, or without one.
+func callOf(m ToolResultMessage, key string) ToolResultMessage {
+	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+	body, _ := newBody(members.With("tool", keyedText(members.Get("tool"), key)).JSON())
+	return ToolResultMessage{body}
+}
+
+// keyedText returns the JSON of a call with a key at its end.
+func keyedText(call []byte, key string) []byte {
+	members, _ := jsontext.Members(call)
+	text := members.Without("key").AppendJSON(make([]byte, 0, len(call)+len(key)+len(`,"key":""`)))
+	return append(appendKey(text[:len(text)-1], key), '}')
+}
+
+// appendKey appends the key to the members of a call.
+func appendKey(b []byte, key string) []byte {
+	if key == "" {
+		return b
+	}
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	b = append(b, `"key":"`...)
+	b = append(b, key...)
+	return append(b, '"')
+}
+
+// withWireIDs returns a message whose calls have the ids by which requests name
+// them, where their own are missing or repeat.
+func withWireIDs(m Message) Message {
+	switch m := m.(type) {
+	case ToolCallMessage:
+		calls, changed := m.Calls(), false
+		for i, c := range calls {
+			calls[i].ID = callkey.IDOf(c.ID, c.Key)
+			changed = changed || calls[i].ID != c.ID
+		}
+		if changed {
+			members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
+			texts, _ := jsontext.Elements(members.Get("tools"))
+			for i := range texts {
+				texts[i] = identifiedText(texts[i], calls[i])
+			}
+			body, _ := newBody(members.With("tools", jsontext.Array(texts)).JSON())
+			return ToolCallMessage{body}
+		}
+	case ToolResultMessage:
+		c := m.Call()
+		if id := callkey.IDOf(c.ID, c.Key); id != c.ID {
+			c.ID = id
+			members, _ := jsontext.Members([]byte(m.raw))
+			body, _ := newBody(members.With("tool", identifiedText(members.Get("tool"), c)).JSON())
+			return ToolResultMessage{body}
+		}
+	}
+	return m
+}
+
+// identifiedText returns the JSON of a call with the id of another.
+func identifiedText(text []byte, c ToolCall) []byte {
+	members, _ := jsontext.Members(text)
+	return members.WithString("id", c.ID).JSON()
+}
