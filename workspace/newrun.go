@@ -18,7 +18,7 @@ import (
 // it releases the run.
 func (m *Manager) newRun(ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time) (*Run, error) {
 	r := &Run{
-		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, epoch: h.Epoch, began: h.Run.Began,
+		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, stands: h.Run.Message.Stands, epoch: h.Epoch, began: h.Run.Began,
 		ticket: h.Run.Message.Ticket, answers: h.Run.Answers, isAnswered: h.Run.Ended,
 		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}), mu: newWaitLock(),
 	}
@@ -150,7 +150,7 @@ func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
 
 // receiveMessage adds the message to the conversation and to the settings.
 func (r *Run) receiveMessage() error {
-	if r.doc.EndsWith(r.message.ID) {
+	if r.stands && r.doc.EndsWith(r.message.ID) {
 		r.goOn()
 		return nil
 	}
@@ -162,7 +162,7 @@ func (r *Run) receiveMessage() error {
 		return err
 	}
 	if content := r.message.Content; content != nil {
-		if r.doc.HasAny(r.message.ID) { // a retry behind other messages
+		if r.stands { // and others were handled behind it
 			var err error
 			if content, err = origin.WithMember(content, "again", []byte("true")); err != nil {
 				return err

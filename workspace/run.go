@@ -28,6 +28,7 @@ type Run struct {
 	message Message
 	refused error // why the content has no room for the message; the run fails with it
 	ticket  bool  // begun by Do: it has no message
+	stands  bool  // an earlier run of the message has stored it in the conversation
 
 	steps atomic.Int64 // as Step, for those who must not wait for a commit
 	hooks atomic.Bool  // the hooks for its end are being called

@@ -190,7 +190,7 @@ func (v *View) addMessages(ctx context.Context, l *ledger.Ledger, h *ledger.Head
 		if err != nil {
 			return err
 		}
-		v.DeadLetters = append(v.DeadLetters, DeadLetter{msg, d.RunID, d.Attempts, d.At, d.Reason, doc.EndsWith(msg.ID)})
+		v.DeadLetters = append(v.DeadLetters, DeadLetter{msg, d.RunID, d.Attempts, d.At, d.Reason, d.Message.Stands && doc.EndsWith(msg.ID)})
 	}
 	return nil
 }

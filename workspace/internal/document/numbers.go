@@ -144,20 +144,6 @@ func (d *Document) EndsWith(messageID string) bool {
 	return last == 0 || persist.At[int](entries, entries.Len()-1) >= persist.At[runNumbers](groups, last-1).end()
 }
 
-// HasAny reports whether the conversation has a message that the run has stored
-// which has handled the message with an id.
-func (d *Document) HasAny(messageID string) bool {
-	groups, from := d.numberGroups(), 0
-	for i := range groups.Len() {
-		group := persist.At[runNumbers](groups, i)
-		if group.run == messageID && slices.ContainsFunc(d.entries(), func(n int) bool { return n >= from && n < group.end() }) {
-			return true
-		}
-		from = group.end()
-	}
-	return false
-}
-
 // Origins knows when each message of a conversation was stored, and by which
 // run. Those that are not known have no time.
 type Origins struct {

@@ -163,6 +163,9 @@ func (m *Message) appendJSON(b []byte) []byte {
 		b = appendTime(b, "at", m.At)
 	}
 	b = appendOptional(b, "trace", m.Trace)
+	if m.Stands {
+		b = append(jsontext.AppendName(b, "stands"), "true"...)
+	}
 	if m.Ticket {
 		b = append(jsontext.AppendName(b, "ticket"), "true"...)
 	}

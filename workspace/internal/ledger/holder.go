@@ -134,6 +134,8 @@ func (t *transition) giveUp(effects []state.Effect, kind work.Kind, attempts int
 	if t.Run.Message.Ticket {
 		return t.endMessage(r)
 	}
+	stored := kind != KindRollback && t.Version > t.Run.Base.Version // its first commit has
+	t.Run.Message.Stands = t.Run.Message.Stands || stored
 	r.Ending, r.Reason = work.EndingFailed, reason
 	if err := t.addRecord(r); err != nil {
 		return err

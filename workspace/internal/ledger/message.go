@@ -18,6 +18,9 @@ type Message struct {
 	At time.Time `json:"at,omitzero"` // when it was accepted
 	// Trace is what the sender's tracer wants the run to know.
 	Trace string `json:"trace,omitempty"`
+	// Stands says that a run which has given the message up has stored it in the
+	// conversation.
+	Stands bool `json:"stands,omitempty"`
 	// Ticket marks a place in the queue instead of a message. Only the Manager
 	// that queued it takes its run.
 	Ticket bool            `json:"ticket,omitempty"`

@@ -254,7 +254,7 @@ var mutants = []mutant{
 		{"operation.go", "		t.enqueue(m)\n		return nil\n", "		_ = m\n		return nil\n"},
 	}},
 	{name: "a dead letter that is sent again stays", edits: []textEdit{
-		{"submission.go", "if err := t.forgetDeadLetter(s.Message.ID); err != nil {", "if err := error(nil); err != nil {"},
+		{"submission.go", "if s.Message.Stands, err = t.takeDeadLetterFor(s.Message); err != nil {", "if err := error(nil); err != nil {"},
 	}},
 	{name: "a retry drops the blob of the message", edits: []textEdit{
 		{"operation.go", "		m := d.Message\n		if t.Run == nil {", "		m := d.Message\n		if m.Blob != \"\" {\n			t.dropBlob(m.Blob)\n		}\n		if t.Run == nil {"},

@@ -51,10 +51,13 @@ func (l *Ledger) Retry(ctx context.Context, id string, lease Lease) (*Head, erro
 			t.beginRun(m, lease.Vacant())
 			return nil
 		}
-		if m.Blob == "" {
-			m = t.storeMessage(m)
+		if m.Blob != "" { // of the message before its run
+			if m.Body, _, err = t.reader.ReadBody(t.ctx, m); err != nil {
+				return err
+			}
+			t.dropBlob(m.Blob)
 		}
-		t.enqueue(m)
+		t.enqueue(t.storeMessage(m))
 		return nil
 	})
 }

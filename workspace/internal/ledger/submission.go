@@ -68,7 +68,7 @@ func (l *Ledger) submit(t *transition, s Submission) (work.Status, Fate, error) 
 		case err != nil:
 			return "", f, err
 		case f.Place == PlaceDead:
-			if err := t.forgetDeadLetter(s.Message.ID); err != nil {
+			if s.Message.Stands, err = t.takeDeadLetterFor(s.Message); err != nil {
 				return "", f, err
 			}
 		case f.Place == PlaceRunning, f.Place == PlaceQueued:
@@ -186,11 +186,22 @@ func (l *Ledger) commitFitting(ctx context.Context, apply transitionFunc) (*Head
 	}
 }
 
-// forgetDeadLetter removes a dead letter with its message.
-func (t *transition) forgetDeadLetter(id string) error {
-	d, err := t.takeDeadLetter(id)
-	if err == nil && d != nil && d.Message.Blob != "" {
+// takeDeadLetterFor removes the dead letter of a message that is sent again, and
+// reports whether the conversation has the message as it is sent now.
+func (t *transition) takeDeadLetterFor(m Message) (stands bool, err error) {
+	d, err := t.takeDeadLetter(m.ID)
+	if err != nil || d == nil {
+		return false, err
+	}
+	if d.Message.Stands {
+		body, _, err := t.reader.ReadBody(t.ctx, d.Message)
+		if err != nil {
+			return false, err
+		}
+		stands = bytes.Equal(body, m.Body)
+	}
+	if d.Message.Blob != "" {
 		t.dropBlob(d.Message.Blob)
 	}
-	return err
+	return stands, nil
 }
