@@ -251,7 +251,19 @@ var mutants = []mutant{
 		{"deadletter.go", "rest := append(list[:i:i], list[i+1:]...)", "rest := list"},
 	}},
 	{name: "a retry forgets the message", edits: []textEdit{
-		{"operation.go", "		t.enqueue(m)\n		return nil\n", "		_ = m\n		return nil\n"},
+		{"operation.go", "		t.enqueue(t.storeMessage(m))\n", "		_ = m\n"},
+	}},
+	{name: "a message that was stored and given up does not stand", edits: []textEdit{
+		{"holder.go", "t.Run.Message.Stands || stored", "t.Run.Message.Stands || stored && false"},
+	}},
+	{name: "a message stands that was undone", edits: []textEdit{
+		{"holder.go", "kind != KindRollback && t.Version", "t.Version"},
+	}},
+	{name: "a message stands no longer when it is given up twice", edits: []textEdit{
+		{"holder.go", "t.Run.Message.Stands || stored", "stored"},
+	}},
+	{name: "approved calls of a message that is given up stay approved", edits: []textEdit{
+		{"transition.go", "return doc.GiveUp() })", "return nil, nil })"},
 	}},
 	{name: "a dead letter that is sent again stays", edits: []textEdit{
 		{"submission.go", "if s.Message.Stands, err = t.takeDeadLetterFor(s.Message); err != nil {", "if err := error(nil); err != nil {"},
