@@ -30,7 +30,7 @@ import (
 // [Manager.Cancel] of the run closes its suspended calls, and so do Reset and
 // Delete.
 func (r *Run) Suspend(keys ...string) error {
-	return wrapError("suspend", r.user, r.suspended.add(r.runID, r.state, keys))
+	return wrapError("suspend", r.user, r.suspended.add(r.state, keys, r.suspension()))
 }
 
 // decide does what a message decides about suspended calls. It returns the

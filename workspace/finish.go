@@ -20,6 +20,9 @@ import (
 // message becomes a dead letter with the text of reason, in which secrets are
 // masked; committed tool calls of the run are answered, unless they are suspended.
 func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
+	if reason == nil {
+		r.tellWaiting(ctx)
+	}
 	concluding, op := r.beginEnd(ctx)
 	var s successor
 	var err error
