@@ -394,9 +394,11 @@ func (t *Turn) noteStep(step *tool.Step, results []tool.Result) {
 
 // Call makes a call of the last answer, or one that is left of an earlier one.
 // The call that returns last adds the results of all to the history, in their
-// order. Each call is made once. A call that is not left, because a framework
-// makes it again, is a step of its own without a place in the history. The error
-// is that of [tool.Step.Call], or that of [state.History.Answer].
+// order. Each call is made once: one that has a result is [state.ErrAnswered], also
+// without its key if its id, name and input are those of an answered call of the
+// last answer. A call that is in no answer is a step of its own without a place in
+// the history. The error is that of [tool.Step.Call], or that of
+// [state.History.Answer].
 func (t *Turn) Call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
 	step, i, c, err := t.take(ctx, c)
 	if err != nil {
@@ -441,11 +443,31 @@ func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i i
 			}
 		}
 	}
+	if c.Key == "" {
+		c.Key = t.repeated(c)
+	}
 	if _, answered := t.Answered(c.Key); answered {
 		return nil, 0, c, &kindError{state.ErrAnswered, fmt.Errorf("loop: the call %s has a result", c.Key)}
 	}
 	step, err = tool.BeginStep(ctx, t.st, t.tools, []state.ToolCall{c})
 	return step, 0, c, err
+}
+
+// repeated returns the key of the call in the agent's last answer that a call
+// without a key is, or "": a framework makes it again.
+func (t *Turn) repeated(c state.ToolCall) (key string) {
+	for _, r := range t.st.History().All() {
+		if r.Agent != t.st.Agent() {
+			continue
+		}
+		if said := callsOf(r.Output); len(said) > 0 {
+			i := slices.IndexFunc(said, func(o state.ToolCall) bool { return c.ID != "" && sameCall(o, c) && o.Input.Equal(c.Input) })
+			if key = ""; i >= 0 {
+				key = said[i].Key
+			}
+		}
+	}
+	return key
 }
 
 // left returns the open calls for tools in the last answer that has a call open.
