@@ -102,6 +102,9 @@ func ErrorClass(err error) string {
 	}
 	for {
 		inner := errors.Unwrap(err)
+		if masked, ok := err.(*maskedError); ok {
+			inner = masked.err
+		}
 		if inner == nil {
 			return fmt.Sprintf("%T", err)
 		}

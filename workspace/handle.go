@@ -88,7 +88,7 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	case out.Status != StatusStarted:
 		return out, err
 	case err != nil: // the message was accepted, but its run is left to another holder
-		m.logWarning(ctx, userID, "run was not begun", err)
+		m.raise(ctx, alarmNotBegun, userID, err)
 	default:
 		m.drainInBackground(run)
 	}

@@ -282,7 +282,7 @@ func (m *Manager) runInBackground(fn func()) bool {
 		defer m.leave()
 		defer func() {
 			if p := recover(); p != nil {
-				m.logBroken(m.ctx, "background work", "", panicOf("background work", p))
+				m.raise(m.ctx, alarmPanic.of("background work"), "", panicOf("background work", p))
 			}
 		}()
 		fn()

@@ -31,7 +31,7 @@ func (r *Run) tellWaiting(ctx context.Context) {
 	}
 	for _, call := range untold {
 		if err := r.m.notify(ctx, r.user, call, r.Redact); err != nil {
-			r.m.logWarning(ctx, r.user, "nobody was told of a call that waits", err)
+			r.m.raise(ctx, alarmNotTold, r.user, err)
 			continue
 		}
 		r.suspended.noteTold(call.Key)

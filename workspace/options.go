@@ -281,7 +281,7 @@ const maxHookTime = 3
 func (m *Manager) callHook(ctx context.Context, name, user string, redact func(string) string, hook func()) {
 	err := m.callInTime(ctx, "hook "+name, user, redact, func() error { hook(); return nil })
 	if err != nil && !errors.Is(err, errOverdue) {
-		m.logBroken(ctx, "hook "+name, user, err)
+		m.raise(ctx, alarmPanic.of("hook "+name), user, err)
 	}
 }
 

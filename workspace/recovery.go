@@ -313,15 +313,14 @@ func (m *Manager) noteTaken(ctx context.Context, l *ledger.Ledger, taken ledger.
 	if taken.Dead == nil {
 		return
 	}
-	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID)
+	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID, errors.New(taken.Dead.Reason))
 	m.logDropped(ctx, l.User(), taken.Dropped)
 }
 
 // logDropped logs the dead letters that had to go.
 func (m *Manager) logDropped(ctx context.Context, user string, dropped []ledger.DeadLetter) {
 	for _, d := range dropped {
-		m.logEvent(ctx, slog.LevelWarn, "dead letter dropped", user,
-			slog.String("message", d.Message.ID), slog.String("run", d.RunID))
+		m.raise(ctx, alarmDropped, user, errors.New(d.Reason), slog.String("message", d.Message.ID), slog.String("run", d.RunID))
 	}
 }
 
@@ -370,17 +369,18 @@ func (m *Manager) expirer() func(context.Context) error {
 				continue
 			}
 			v, err := m.View(ctx, e.User)
+			failed := alarmExpired
 			if err == nil {
 				err = m.expireCalls(ctx, v)
 			}
 			if err == nil {
-				err = m.tellLate(ctx, v)
+				failed, err = alarmNotTold, m.tellLate(ctx, v)
 			}
 			switch {
 			case err == nil, errors.Is(err, ErrNotSuspended): // somebody has decided
 				next[e] = time.Now()
 			case !errors.Is(err, ErrClosed) && !errors.Is(err, ErrBusy):
-				m.logWarning(ctx, e.User, "calls have expired and are not answered, or nobody was told of calls that wait", err)
+				m.raise(ctx, failed, e.User, err)
 			}
 		}
 		sent = next
