@@ -42,6 +42,7 @@ type Turn struct {
 	// Of a Loop, or nil:
 	stored func(context.Context) error              // Loop.Commit
 	heard  func(output []state.Message, calls bool) // is told of each answer
+	route  func(*state.State) (string, bool)        // Loop.Route
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -49,6 +50,7 @@ type Turn struct {
 	taken     []bool
 	open      int        // how many of calls have not returned
 	step      *tool.Step // of calls, since the first of them was made
+	begun     uint64     // the version at which step has begun
 	others    bool       // the answer may have calls of other tools
 	suspended []suspendedCall
 	late      []state.ToolCall // whose results the model has not been shown at the end of a prompt
@@ -63,7 +65,6 @@ type suspendedCall struct {
 }
 
 type turnKey struct{}
-
 
 // NewTurn begins the turn of an agent on the State that ctx carries, with the
 // rights of the agent. If agent is "", they are those of the handle in ctx. An
@@ -335,12 +336,13 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result,
 	if err := t.commitRun(ctx); err != nil {
 		return nil, err
 	}
+	begun := t.st.Version()
 	step, err := tool.BeginStep(ctx, t.st, t.tools, calls)
 	if err != nil {
 		return nil, err
 	}
 	step.Run(ctx)
-	results, err := step.Answer()
+	results, err := t.endStep(step, begun)
 	if err != nil {
 		return results, err
 	}
@@ -430,6 +432,7 @@ func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i i
 		t.setCalls(t.left(c))
 	}
 	if t.step == nil && t.open > 0 {
+		t.begun = t.st.Version()
 		// The context of each call ends it, too.
 		if t.step, err = tool.BeginStep(context.WithoutCancel(ctx), t.st, t.tools, t.calls); err != nil {
 			return nil, 0, c, err
@@ -493,7 +496,7 @@ func (t *Turn) answer() error {
 	if step == nil {
 		return nil
 	}
-	_, err := step.Answer()
+	_, err := t.endStep(step, t.begun)
 	return err
 }
 
