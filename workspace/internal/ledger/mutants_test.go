@@ -65,7 +65,7 @@ var mutants = []mutant{
 		{"busy.go", "		if is.expires > 0 {", "		if is.expires > 0 && was.expires == 0 {"},
 	}},
 	{name: "the last call to expire counts", edits: []textEdit{
-		{inDocument + "suspended.go", "s.Until.Before(until)", "until.Before(s.Until)"},
+		{inDocument + "suspended.go", "at.Before(due)", "due.Before(at)"},
 	}},
 	{name: "a workspace without content expires", edits: []textEdit{
 		{"operation.go", "t.Snapshot, t.Purge, t.Suspended, t.Expires = nil, 0, 0, 0", "t.Snapshot, t.Purge, t.Suspended = nil, 0, 0"},
