@@ -302,7 +302,10 @@ func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Docum
 			}
 			_, _ = c.decide(earlier) // as its run will
 		}
-		if _, err := c.decide(*msg); err != nil {
+		if err = c.checkInTime(*msg); err == nil {
+			_, err = c.decide(*msg)
+		}
+		if err != nil {
 			return fault.AsFinal(fmt.Errorf("decision: %w", err))
 		}
 		return nil

@@ -332,7 +332,7 @@ func (c *liveContent) mayDecide(agent string, call Suspended, kind tool.Decision
 	}
 	team := c.schema.Team()
 	member := team == nil || slices.Contains(teamOf(team), agent)
-	allowed := member && (kind != tool.DecisionAnswer || agent == call.Agent)
+	allowed := member && (kind != tool.DecisionAnswer || agent == call.Agent && c.maySay(agent))
 	if call.deciders != nil {
 		allowed = member && slices.Contains(*call.deciders, agent)
 	}
@@ -340,6 +340,11 @@ func (c *liveContent) mayDecide(agent string, call Suspended, kind tool.Decision
 		return nil
 	}
 	return &state.AccessError{Agent: agent, Op: "decide about a call in", Field: state.Messages.Name}
+}
+
+// maySay reports whether an agent may write the conversation.
+func (c *liveContent) maySay(agent string) bool {
+	return slices.ContainsFunc(c.state.As(agent).Fields(), func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable })
 }
 
 // teamOf returns the agents of a team.

@@ -152,13 +152,14 @@ func (w *World) run(ctx context.Context, run *workspace.Run) error {
 	for _, word := range []string{"text-", "answered"} {
 		run.Emit(word)
 	}
-	call := state.ToolCall{ID: "call-" + run.Message().ID, Name: "tool-called", Input: `{"why":"text-argued"}`}
+	id := run.Message().ID
+	call := state.ToolCall{ID: "call-" + id, Name: "tool-called", Input: `{"why":"text-argued"}`, Key: "key-" + id}
 	err := state.Messages.Set(run.State(), []state.Message{state.AssistantText("text-answered"), state.ToolCalls(call)})
 	for _, f := range w.fields {
 		err = errors.Join(err, run.State().KV().Set(f.name, "value-of-"+f.name))
 	}
 	run.SetReply(reply)
-	if err = errors.Join(err, run.Suspend(call.ID), run.Commit(ctx)); err != nil {
+	if err = errors.Join(err, run.Suspend(call.Key), run.Commit(ctx)); err != nil {
 		return err
 	}
 	select {
@@ -166,7 +167,7 @@ func (w *World) run(ctx context.Context, run *workspace.Run) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if run.Message().ID == "fails" {
+	if id == "fails" {
 		return errors.New("the run fails")
 	}
 	return nil
