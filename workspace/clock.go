@@ -85,7 +85,7 @@ func (a *arrivals) next() *arrivals {
 // an error if a call there was suspended, as the process that has done it says,
 // before the look at which it was not there yet.
 func (a *arrivals) note(e ledger.Expiry, v *View, before *arrivals, leeway time.Duration) error {
-	a.seen[e], a.odd[e] = true, before.odd[e]
+	a.odd[e] = before.odd[e]
 	if a.odd[e] || before.looked.IsZero() || before.seen[e] || !time.UnixMilli(e.At).Before(before.looked) {
 		return nil // it is known, or has become due
 	}

@@ -366,11 +366,13 @@ func (m *Manager) expirer() func(context.Context) error {
 		arrived = before.next()
 		for e, err := range ledger.Expired(ctx, m.db, m.sealer, ledger.CurrentTime()) {
 			if err != nil {
+				arrived.looked = time.Time{} // it has not seen all
 				return err
 			}
+			arrived.seen[e] = true
 			at, known := sent[e]
 			if known && time.Since(at) < expirySends*m.opts.TTL {
-				next[e], arrived.seen[e] = at, true
+				next[e] = at
 				continue
 			}
 			v, err := m.View(ctx, e.User)
