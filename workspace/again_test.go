@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace"
 )
@@ -125,20 +127,16 @@ func TestAMessageThatWasGivenUpIsHandledAgain(t *testing.T) {
 // What the first run of a message has not stored does not stand, and is not asked
 // again.
 func TestAMessageWhoseRunHasStoredNothingIsNew(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, m *workspace.Manager, run *heldRun){
-		"before a commit": func(t *testing.T, _ *workspace.Manager, run *heldRun) { run.Fail(t, errors.New("no good")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			m, runs := hold(t, store.NewMemory(), workspace.Options{})
-			end(t, m, runs.Begin(t, "ann", text("a")))
-			require.False(t, view(t, m, "ann").DeadLetters[0].GoesOn)
-			require.NoError(t, m.Retry(t.Context(), "ann", "a"))
-			run := runs.Next(t)
-			require.Equal(t, "a", dialog(&run.Workspace))
-			require.Empty(t, askedAgain(&run.Workspace))
-			run.Finish(t)
-		})
-	}
+	m, runs := hold(t, store.NewMemory(), workspace.Options{})
+	run := runs.Begin(t, "ann", text("a"))
+	ask(t, run, "1")
+	run.Fail(t, errors.New("no good"))
+	require.False(t, view(t, m, "ann").DeadLetters[0].GoesOn)
+	require.NoError(t, m.Retry(t.Context(), "ann", "a"))
+	run = runs.Next(t)
+	require.Equal(t, "a", dialog(&run.Workspace))
+	require.Empty(t, askedAgain(&run.Workspace))
+	run.Finish(t)
 }
 
 // A message that goes on may be given up again, and goes on once more, in every
@@ -165,6 +163,47 @@ func TestAMessageGoesOnMoreThanOnce(t *testing.T) {
 	require.Equal(t, key, keyOf(t, &v.Workspace, "1"))
 }
 
+// The decisions of a message that was given up count again with it: those that were
+// stored stand, and an approval whose call was not made is given once more.
+func TestDecisionsThatWereGivenUpCountAgain(t *testing.T) {
+	for name, again := range map[string]func(t *testing.T, runs *heldRuns, msg workspace.Message){
+		"Retry": func(t *testing.T, runs *heldRuns, msg workspace.Message) {
+			require.NoError(t, runs.Retry(t.Context(), "ann", msg.ID))
+		},
+		"the same message": func(t *testing.T, runs *heldRuns, msg workspace.Message) {
+			out, err := runs.Submit(t.Context(), "ann", msg)
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusStarted, out.Status)
+		},
+	} {
+		for _, committed := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", stored: ", committed), func(t *testing.T) {
+				m, runs := hold(t, store.NewMemory(), workspace.Options{})
+				run := runs.Begin(t, "ann", text("a"))
+				ask(t, run, "1", "2", "3")
+				require.NoError(t, run.Suspend(callKeys(t, run, "1", "2", "3")...))
+				run.Finish(t)
+				msg := answers(t, m, "b", "1")
+				msg.Content = state.UserText("b")
+				msg.Decisions = append(msg.Decisions, tool.Refuse(keyOf(t, &run.Workspace, "2"), ""), tool.Approve(keyOf(t, &run.Workspace, "3")))
+				run = runs.Begin(t, "ann", msg)
+				require.Equal(t, "a c1 c2 c3 r1 e2 b", dialog(&run.Workspace))
+				if committed {
+					require.NoError(t, run.Commit(t.Context()))
+				}
+				run.Fail(t, errors.New("no good"))
+				require.Equal(t, map[bool]string{false: "1 2 3", true: "3"}[committed], ids(view(t, m, "ann").Suspended()))
+				again(t, runs, msg)
+				run = runs.Next(t)
+				require.Equal(t, "a c1 c2 c3 r1 e2 b", dialog(&run.Workspace))
+				require.Equal(t, msg.Decisions, run.Message().Decisions)
+				require.Empty(t, run.Suspended(), "the last call is approved")
+				run.Finish(t)
+			})
+		}
+	}
+}
+
 // A message that was edited away does not stand, and is put at the end.
 func TestAMessageThatWasRemovedIsAskedAgain(t *testing.T) {
 	m, runs := hold(t, store.NewMemory(), workspace.Options{})
@@ -183,7 +222,7 @@ func TestAMessageThatWasRemovedIsAskedAgain(t *testing.T) {
 func TestAForkTakesMessagesWithTheIDsOfItsSource(t *testing.T) {
 	for name, fromDead := range map[string]bool{"of a message that was handled": false, "of a dead letter": true} {
 		for _, committed := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprint(name, ", stored: ", committed), func(t *testing.T) {
 				m, runs := hold(t, store.NewMemory(), workspace.Options{})
 				run := runs.Begin(t, "ann/1", text("a"))
 				require.NoError(t, run.Commit(t.Context()))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -282,6 +283,36 @@ func TestApprovedCallThatIsNotMadeWaitsAgain(t *testing.T) {
 			require.Equal(t, []string{`a by clerk, approved by "boss"`}, o.made)
 		})
 	}
+}
+
+// A run that is taken over knows what its message has approved: the call that has a
+// result by now, and the one that is left to make.
+func TestApprovalsAreKnownAfterATakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := store.NewMemory()
+		process, kill := asProcess(db)
+		m, runs := suspended(t, process, workspace.Options{})
+		run := runs.Begin(t, "ann", text("b"))
+		ask(t, run, "2")
+		keys := callKeys(t, run, "1", "2")
+		require.NoError(t, run.Suspend(keys[1]))
+		run.Finish(t)
+		run = runs.Begin(t, "ann", workspace.Message{ID: "c", Decisions: []tool.Decision{tool.Approve(keys[0]), tool.Approve(keys[1])}})
+		require.Equal(t, keys, decided(run.Message()))
+		require.NoError(t, run.State().History().Answer(state.ToolResult(refund("1"), `"done"`)))
+		require.NoError(t, run.Commit(t.Context()))
+		kill()
+		closeEarly(t, m)
+		var got []string
+		second := open(t, db, workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+			got = decided(run.Message())
+			require.Empty(t, run.Suspended())
+			return nil
+		}})
+		require.NoError(t, settle(t.Context(), second))
+		require.Equal(t, keys, got)
+		require.Equal(t, "2", ids(view(t, second, "ann").Suspended()), "nobody has made it")
+	})
 }
 
 // A message that was accepted counts for those that come after it.

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,6 +129,8 @@ func refunded(msgs []state.Message) int {
 	return n
 }
 
+func byKey(_ *workspace.Run, call state.ToolCall) string { return call.Key }
+
 func byCall(run *workspace.Run, call state.ToolCall) string { return run.ID() + "/" + call.ID }
 
 func byStep(run *workspace.Run, _ state.ToolCall) string {
@@ -151,18 +154,24 @@ type refundRow struct {
 }
 
 // Wherever processes die, no order is refunded twice if the idempotency key is
-// the right one: the id of the run and of the call, and with TakeoverRestart the
-// id of the run and the step.
+// the right one: that of the call, whatever id the model gives it. With
+// TakeoverRestart, a run makes other calls than the one before, and the right one is
+// the id of the run with the step, or with an id that the model repeats.
 func TestIdempotencyKeysHold(t *testing.T) {
+	restart := workspace.Options{Takeover: workspace.TakeoverRestart}
 	unique := func(asked int, _ string) string { return fmt.Sprint("call", asked) }
+	perOrder := func(_ int, order string) string { return "refund-" + order }
+	one := func(int, string) string { return "refund:0" }
+	none := func(int, string) string { return "" }
 	rows := []refundRow{
-		{"TakeoverResume", workspace.Options{}, byCall, unique, false},
-		{"TakeoverRestart", workspace.Options{Takeover: workspace.TakeoverRestart}, byStep, unique, false},
-		{
-			"TakeoverRestart, and a model that repeats its ids", workspace.Options{Takeover: workspace.TakeoverRestart},
-			byCall, func(_ int, order string) string { return "refund-" + order }, false,
-		},
-		{"TakeoverRestart, and a model that gives new ids", workspace.Options{Takeover: workspace.TakeoverRestart}, byCall, unique, true},
+		{"the key of the call", workspace.Options{}, byKey, unique, false},
+		{"the key of the call, and a model that repeats its ids", workspace.Options{}, byKey, one, false},
+		{"the key of the call, and a model without ids", workspace.Options{}, byKey, none, false},
+		{"the key of the call, and a message that is given up and sent again", workspace.Options{Attempts: 1}, byKey, one, false},
+		{"TakeoverRestart, and the key of the call", restart, byKey, unique, true},
+		{"TakeoverRestart, and the step", restart, byStep, unique, false},
+		{"TakeoverRestart, and a model that repeats its ids", restart, byCall, perOrder, false},
+		{"TakeoverRestart, and a model that gives new ids", restart, byCall, unique, true},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) { refundEverywhere(t, row) })
@@ -218,11 +227,13 @@ func refundThroughCrashes(t testing.TB, db store.Store, row refundRow, r refunde
 	for _, life := range lives {
 		r.life = life
 		opts := row.opts
-		opts.Run, opts.Attempts = r.run, 1000
+		opts.Run, opts.Attempts = r.run, cmp.Or(opts.Attempts, 1000)
 		m := open(t, life.seenBy(plain{Store: db}), opts)
-		_, err := m.Submit(t.Context(), "ann", text("1")) // the sender tries again
-		if err == nil {
-			err = errors.Join(settle(t.Context(), m), m.Wait(t.Context()))
+		var err error
+		for tries := 0; tries < 2 && err == nil; tries++ { // the sender tries again, also if the message was given up
+			if _, err = m.Submit(t.Context(), "ann", text("1")); err == nil {
+				err = errors.Join(settle(t.Context(), m), m.Wait(t.Context()))
+			}
 		}
 		if life.lives() {
 			require.NoError(t, err)

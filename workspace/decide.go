@@ -34,20 +34,40 @@ func (r *Run) Suspend(keys ...string) error {
 }
 
 // decide does what a message decides about suspended calls. It returns the
-// message without what cannot be done, with the first error.
-func (c *liveContent) decide(msg Message) (Message, error) {
+// message without what cannot be done, with the first error. What is stored is
+// done; stored may be nil.
+func (c *liveContent) decide(msg Message, stored func(tool.Decision) bool) (Message, error) {
 	var failed error
-	msg.expired = kept(msg.expired, func(key string) bool {
-		err := c.expire(key)
-		failed = cmp.Or(failed, err)
-		return err == nil
-	})
-	msg.Decisions = kept(msg.Decisions, func(d tool.Decision) bool {
+	msg.keepDecisions(func(d tool.Decision) bool {
+		if stored != nil && stored(d) {
+			return true
+		}
 		err := c.decideCall(msg.Agent, d)
 		failed = cmp.Or(failed, err)
 		return err == nil
 	})
 	return msg, failed
+}
+
+// storedDecisions returns a function that reports whether the content has what was
+// decided about a call. A call that was closed in another way has a result, too.
+func (c *liveContent) storedDecisions() func(tool.Decision) bool {
+	verdicts := map[string]string{} // of the results, by the keys of their calls
+	for _, m := range state.Messages.GetOr(c.state, nil) {
+		if m, ok := m.(state.ToolResultMessage); ok {
+			v, _ := runctx.VerdictOf(m)
+			verdicts[m.Call().Key] = v.Kind
+		}
+	}
+	return func(d tool.Decision) bool {
+		verdict, closed := verdicts[d.Key]
+		switch d.Kind {
+		case tool.DecisionApprove, tool.DecisionAgain:
+			was, waits := c.suspended.get(d.Key)
+			return closed || waits && !was.Waits()
+		}
+		return verdict == string(d.Kind)
+	}
 }
 
 // decideCall does what an agent decides about one call.
@@ -58,6 +78,9 @@ func (c *liveContent) decideCall(agent string, d tool.Decision) error {
 		return c.notSuspended(d.Key, waiting)
 	}
 	call := waiting[i]
+	if d.Kind == runctx.VerdictExpired {
+		return c.answer(call, runctx.Expiry(call.ToolCall))
+	}
 	if err := c.mayDecide(agent, call, d.Kind); err != nil {
 		return err
 	}
@@ -90,16 +113,6 @@ func (c *liveContent) checkInTime(msg Message) error {
 		}
 	}
 	return nil
-}
-
-// expire answers a call about which nobody has decided in time.
-func (c *liveContent) expire(key string) error {
-	waiting := c.suspended.calls(c.state)
-	i := indexOfCall(waiting, key)
-	if i < 0 {
-		return c.notSuspended(key, waiting)
-	}
-	return c.answer(waiting[i], runctx.Expiry(waiting[i].ToolCall))
 }
 
 // notSuspended returns the error of a decision about a call that does not wait,

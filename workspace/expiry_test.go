@@ -92,6 +92,26 @@ func TestExpiry(t *testing.T) {
 			require.Empty(t, o.made)
 			require.Empty(t, o.waits(t))
 		},
+		"a decision that comes too late, before anybody has looked": func(t *testing.T, o *office) {
+			hear(t, o, "pay a", "")
+			key := o.key(t, "a")
+			require.NoError(t, o.m.Close())
+			opts := o.opts
+			opts.TTL = 10 * wait // within which it looks
+			o.m = open(t, o.db, opts)
+			time.Sleep(wait - time.Nanosecond)
+			for _, d := range []tool.Decision{tool.Approve(key), tool.Refuse(key, ""), tool.AnswerWith(key, "1")} {
+				time.Sleep(time.Nanosecond)
+				_, err := o.m.Submit(t.Context(), "ann", workspace.Message{Decisions: []tool.Decision{d}})
+				require.ErrorIs(t, err, workspace.ErrExpired)
+				require.Equal(t, []string{"call_a"}, o.waits(t))
+			}
+			require.NoError(t, o.m.Close())
+			o.m = open(t, o.db, o.opts)
+			time.Sleep(soon)
+			require.Empty(t, o.waits(t))
+			require.Empty(t, o.made)
+		},
 		"the model is away": func(t *testing.T, o *office) {
 			hear(t, o, "pay a", "")
 			o.before(o.fail)

@@ -9,6 +9,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -286,11 +287,11 @@ func (m *Manager) busyOf(msg Message) (WhenBusy, error) {
 
 // decisionsCheck returns a function that refuses a message with a decision that
 // cannot be made, or nil if the message has none.
-func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Document, [][]byte) error {
+func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Document, [][]byte, bool) error {
 	if len(msg.decided()) == 0 {
 		return nil
 	}
-	return func(doc *document.Document, accepted [][]byte) error {
+	return func(doc *document.Document, accepted [][]byte, stands bool) error {
 		c, err := m.content(user, doc, ledger.Position{}, nil)
 		if err != nil {
 			return err
@@ -300,10 +301,14 @@ func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Docum
 			if err != nil {
 				continue // a ticket, or what its own run will report
 			}
-			_, _ = c.decide(earlier) // as its run will
+			_, _ = c.decide(earlier, nil) // as its run will
+		}
+		var stored func(tool.Decision) bool
+		if stands {
+			stored = c.storedDecisions()
 		}
 		if err = c.checkInTime(*msg); err == nil {
-			_, err = c.decide(*msg)
+			_, err = c.decide(*msg, stored)
 		}
 		if err != nil {
 			return fault.AsFinal(fmt.Errorf("decision: %w", err))

@@ -263,6 +263,13 @@ func (m *Message) decided() []string {
 	return keys
 }
 
+// keepDecisions removes the decisions for which keep returns false. It is asked for
+// those about calls that have expired first.
+func (m *Message) keepDecisions(keep func(tool.Decision) bool) {
+	m.expired = kept(m.expired, func(key string) bool { return keep(tool.Decision{Key: key, Kind: runctx.VerdictExpired}) })
+	m.Decisions = kept(m.Decisions, keep)
+}
+
 // patch writes the Fields of a message to a State.
 func (m *Message) patch(st *state.State) error {
 	if len(m.Fields) == 0 {

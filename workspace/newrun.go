@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/origin"
-	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -186,9 +185,10 @@ func (r *Run) receiveMessage() error {
 // goOn lets the run of a message that was given up go on where it ended: nothing
 // was handled since. What the user has said stands in the conversation, what is
 // answered is not asked again, and the calls that are open are made with their
-// keys.
+// keys. Decisions that are not stored, such as an approval that was undone, are made
+// again.
 func (r *Run) goOn() {
-	r.findDecisions()
+	r.message, _ = r.decide(r.message, r.storedDecisions())
 	msgs := state.Messages.GetOr(r.state, nil)
 	if last, ok := msgs[len(msgs)-1].(state.TextMessage); ok && last.Role() == "assistant" && last.Text() != "" {
 		r.answers, r.isAnswered = 1, true
@@ -214,31 +214,12 @@ func (r *Run) closeLeft() error {
 // receiveDecisions does what the message decides. What can no longer be done,
 // because the call was closed while the message waited, is removed from the
 // message.
-func (r *Run) receiveDecisions() { r.message, _ = r.decide(r.message) }
+func (r *Run) receiveDecisions() { r.message, _ = r.decide(r.message, nil) }
 
 // findDecisions is receiveDecisions for a run whose first commit has stored the
 // decisions.
 func (r *Run) findDecisions() {
-	if len(r.message.decided()) == 0 {
-		return
+	if len(r.message.decided()) > 0 {
+		r.message.keepDecisions(r.storedDecisions())
 	}
-	verdicts := map[string]string{} // of the results, by the keys of their calls
-	for _, m := range state.Messages.GetOr(r.state, nil) {
-		if m, ok := m.(state.ToolResultMessage); ok {
-			v, _ := runctx.VerdictOf(m)
-			verdicts[m.Call().Key] = v.Kind
-		}
-	}
-	// A call that was closed while the message waited has a result, too.
-	closed := func(key, kind string) bool { return verdicts[key] == kind }
-	r.message.expired = kept(r.message.expired, func(key string) bool { return closed(key, runctx.VerdictExpired) })
-	r.message.Decisions = kept(r.message.Decisions, func(d tool.Decision) bool {
-		switch d.Kind {
-		case tool.DecisionRefuse, tool.DecisionAnswer:
-			return closed(d.Key, string(d.Kind))
-		}
-		_, made := verdicts[d.Key]
-		was, waits := r.suspended.get(d.Key)
-		return made || waits && !was.Waits()
-	})
 }

@@ -208,6 +208,7 @@ func TestCloseWithinARun(t *testing.T) {
 		require.ErrorIs(t, <-errs, workspace.ErrBusy)
 		require.ErrorIs(t, <-errs, workspace.ErrBusy)
 		requireAbout(t, ttl, ttl, time.Since(began))
+		synctest.Wait() // until the function has returned
 		require.NoError(t, m.Close())
 
 		next := open(t, db, workspace.Options{TTL: ttl, Run: func(context.Context, *workspace.Run) error { return nil }})

@@ -618,7 +618,7 @@ func (a *actor) nextLease() Lease {
 }
 
 // check is the Check of a submission.
-func (c *call) check(content *document.Document, accepted [][]byte) error {
+func (c *call) check(content *document.Document, accepted [][]byte, _ bool) error {
 	c.checked = append(c.checked, string(bytes.Join(append([][]byte{content.Encode()}, accepted...), []byte("\n"))))
 	if len(accepted) >= c.limit {
 		return errCrowd

@@ -23,9 +23,10 @@ type Submission struct {
 	MaxQueueBytes int
 	Lease         Lease // of the run that may begin
 	// Check returns an error if the message must not be accepted. It gets the
-	// content, and the bodies of the accepted messages that are not in it yet.
-	// It is called repeatedly. It may be nil.
-	Check func(content *document.Document, accepted [][]byte) error
+	// content, the bodies of the accepted messages that are not in it yet, and
+	// whether a run that has given the message up has stored it. It is called
+	// repeatedly. It may be nil.
+	Check func(content *document.Document, accepted [][]byte, stands bool) error
 }
 
 // NewLease returns a lease that begins now.
@@ -149,7 +150,7 @@ func (t *transition) check(s Submission, queued bool) error {
 			return err
 		}
 	}
-	return s.Check(content, accepted)
+	return s.Check(content, accepted, s.Message.Stands)
 }
 
 // stopRun ends the run for another message.
