@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -152,13 +153,13 @@ func (w *World) run(ctx context.Context, run *workspace.Run) error {
 	for _, word := range []string{"text-", "answered"} {
 		run.Emit(word)
 	}
-	call := state.ToolCall{ID: "call-" + run.Message().ID, Name: "tool-called", Input: `{"why":"text-argued"}`}
+	call := state.ToolCall{ID: "call-" + run.Message().ID, Name: "tool-called", Input: `{"why":"text-argued"}`, Key: callkey.New()}
 	err := state.Messages.Set(run.State(), []state.Message{state.AssistantText("text-answered"), state.ToolCalls(call)})
 	for _, f := range w.fields {
 		err = errors.Join(err, run.State().KV().Set(f.name, "value-of-"+f.name))
 	}
 	run.SetReply(reply)
-	if err = errors.Join(err, run.Suspend(call.ID), run.Commit(ctx)); err != nil {
+	if err = errors.Join(err, run.Suspend(call.Key), run.Commit(ctx)); err != nil {
 		return err
 	}
 	select {
