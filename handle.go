@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/redact"
 )
 
 // handle is what a State consists of: rights to a branch, and a signature.
@@ -28,7 +29,12 @@ type handle struct {
 }
 
 // family is what a state shares with its forks, snapshots and transactions.
-type family struct{ redactors redactorCache }
+type family struct {
+	redactors redactorCache
+	// strange are secrets that are stored with the state and for which its schema has
+	// no secret field. It does not change once the state is used.
+	strange []redact.Secret
+}
 
 // hostAuthor signs the writes of the host.
 var hostAuthor = &engine.Author{}

@@ -7,8 +7,10 @@ import (
 	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/form"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/persist"
 	"github.com/agentstate/state/internal/redact"
+	"github.com/agentstate/state/internal/value"
 )
 
 // Insider has methods for the other packages of this module. No other module
@@ -255,6 +257,21 @@ func (Insider) WithWireIDs(msgs []Message) []Message {
 		named[i] = withWireIDs(m)
 	}
 	return named
+}
+
+// KeepSecrets makes a State that nobody uses yet mask the texts of values that its
+// schema does not know as secret, whatever the rights of a handle.
+func (Insider) KeepSecrets(st *State, values []JSON) error {
+	for _, v := range values {
+		tree, err := jsontext.Decode([]byte(v), jsontext.Limits{})
+		if err != nil {
+			return err
+		}
+		for _, leaf := range value.Leaves(reflect.ValueOf(&tree).Elem()) {
+			st.on().family.strange = append(st.on().family.strange, redact.Secret(leaf))
+		}
+	}
+	return nil
 }
 
 // KeyOfID returns the key of the latest recorded call that requests name by an id, or

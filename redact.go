@@ -56,13 +56,13 @@ func (s *State) hostRedactor() *Redactor {
 func (h *handle) redactor() *Redactor {
 	var room [16]secretCell
 	cells := h.secretCells(room[:0])
-	if len(cells) == 0 {
+	if len(cells)+len(h.family.strange) == 0 {
 		return nil
 	}
 	if r, ok := h.family.redactors.get(cells); ok {
 		return r
 	}
-	var secrets []redact.Secret
+	secrets := slices.Clone(h.family.strange)
 	for _, c := range cells {
 		secrets = append(secrets, c.spec.leaves(c.cell.Value)...)
 	}

@@ -45,6 +45,10 @@ type Loop struct {
 	// Route returns whose turn is next, or false if nobody's is, as Next of
 	// [github.com/agentstate/state/route.Router] does (default: it is always that of
 	// the only agent, until it has answered without a call).
+	//
+	// If calls of one answer write one field so that different agents are next, none
+	// is: the field gets the value that it had before, and the results of the calls
+	// say so. To see that, Route is called with the State as it was between them.
 	Route func(st *state.State) (agent string, ok bool)
 	// Commit is called before calls are made, and after they and after each answer,
 	// for a program that stores the State itself. In a run of a workspace, the run
@@ -148,7 +152,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		if err != nil {
 			return nil, err
 		}
-		turn.stored, turn.heard = l.Commit, r.hear
+		turn.stored, turn.heard, turn.route = l.Commit, r.hear, l.Route
 		r.turns[name] = turn
 		if turn.inner {
 			r.run = nil // the progress is that of another Loop, or of the trunk

@@ -42,6 +42,7 @@ type Turn struct {
 	// Of a Loop, or nil:
 	stored func(context.Context) error              // Loop.Commit
 	heard  func(output []state.Message, calls bool) // is told of each answer
+	route  func(*state.State) (string, bool)        // Loop.Route
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -49,6 +50,7 @@ type Turn struct {
 	taken     []bool
 	open      int        // how many of calls have not returned
 	step      *tool.Step // of calls, since the first of them was made
+	begun     uint64     // the version at which step has begun
 	others    bool       // the answer may have calls of other tools
 	suspended []suspendedCall
 	late      []state.ToolCall // whose results the model has not been shown at the end of a prompt
@@ -63,7 +65,6 @@ type suspendedCall struct {
 }
 
 type turnKey struct{}
-
 
 // NewTurn begins the turn of an agent on the State that ctx carries, with the
 // rights of the agent. If agent is "", they are those of the handle in ctx. An
@@ -335,12 +336,13 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result,
 	if err := t.commitRun(ctx); err != nil {
 		return nil, err
 	}
+	begun := t.st.Version()
 	step, err := tool.BeginStep(ctx, t.st, t.tools, calls)
 	if err != nil {
 		return nil, err
 	}
 	step.Run(ctx)
-	results, err := step.Answer()
+	results, err := t.endStep(step, begun)
 	if err != nil {
 		return results, err
 	}
@@ -394,9 +396,11 @@ func (t *Turn) noteStep(step *tool.Step, results []tool.Result) {
 
 // Call makes a call of the last answer, or one that is left of an earlier one.
 // The call that returns last adds the results of all to the history, in their
-// order. Each call is made once. A call that is not left, because a framework
-// makes it again, is a step of its own without a place in the history. The error
-// is that of [tool.Step.Call], or that of [state.History.Answer].
+// order. Each call is made once: one that has a result is [state.ErrAnswered], also
+// without its key if its id, name and input are those of an answered call of the
+// last answer. A call that is in no answer is a step of its own without a place in
+// the history. The error is that of [tool.Step.Call], or that of
+// [state.History.Answer].
 func (t *Turn) Call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
 	step, i, c, err := t.take(ctx, c)
 	if err != nil {
@@ -428,6 +432,7 @@ func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i i
 		t.setCalls(t.left(c))
 	}
 	if t.step == nil && t.open > 0 {
+		t.begun = t.st.Version()
 		// The context of each call ends it, too.
 		if t.step, err = tool.BeginStep(context.WithoutCancel(ctx), t.st, t.tools, t.calls); err != nil {
 			return nil, 0, c, err
@@ -441,11 +446,31 @@ func (t *Turn) take(ctx context.Context, c state.ToolCall) (step *tool.Step, i i
 			}
 		}
 	}
+	if c.Key == "" {
+		c.Key = t.repeated(c)
+	}
 	if _, answered := t.Answered(c.Key); answered {
 		return nil, 0, c, &kindError{state.ErrAnswered, fmt.Errorf("loop: the call %s has a result", c.Key)}
 	}
 	step, err = tool.BeginStep(ctx, t.st, t.tools, []state.ToolCall{c})
 	return step, 0, c, err
+}
+
+// repeated returns the key of the call in the agent's last answer that a call
+// without a key is, or "": a framework makes it again.
+func (t *Turn) repeated(c state.ToolCall) (key string) {
+	for _, r := range t.st.History().All() {
+		if r.Agent != t.st.Agent() {
+			continue
+		}
+		if said := callsOf(r.Output); len(said) > 0 {
+			i := slices.IndexFunc(said, func(o state.ToolCall) bool { return c.ID != "" && sameCall(o, c) && o.Input.Equal(c.Input) })
+			if key = ""; i >= 0 {
+				key = said[i].Key
+			}
+		}
+	}
+	return key
 }
 
 // left returns the open calls for tools in the last answer that has a call open.
@@ -471,7 +496,7 @@ func (t *Turn) answer() error {
 	if step == nil {
 		return nil
 	}
-	_, err := step.Answer()
+	_, err := t.endStep(step, t.begun)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/runctx"
 )
 
@@ -51,16 +52,16 @@ type stepCall struct {
 	state.ToolCall        // with the key that it has in a history, which its result has too
 	key            string // that, or else one that ends with the process
 	index          int
-	tool    *Tool        // nil if there is none
-	st      *state.State // of the step, with the call as the cause; since it is made
-	batch   int          // of Run, from 1
-	trace   *callTrace   // until a Tracer is told of the end of the call
-	phase   phase
-	outputs []output // while it is held
-	result  Result   // since it is held
-	reason  string   // why it is suspended
-	digest  string   // of its arguments and of what is injected, if it is suspended
-	verdict *runctx.Verdict
+	tool           *Tool        // nil if there is none
+	st             *state.State // of the step, with the call as the cause; since it is made
+	batch          int          // of Run, from 1
+	trace          *callTrace   // until a Tracer is told of the end of the call
+	phase          phase
+	outputs        []output // while it is held
+	result         Result   // since it is held
+	reason         string   // why it is suspended
+	digest         string   // of its arguments and of what is injected, if it is suspended
+	verdict        *runctx.Verdict
 }
 
 // phase is the progress of a call.
@@ -260,7 +261,7 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 	if err := c.tool.checkOutputs(s.st); err != nil { // a model has called what it was not shown
 		return answer{err: err}
 	}
-	c.st = s.st.WithCause(c.ID)
+	c.st = s.st.WithCause(callkey.IDOf(c.ID, c.key))
 	call := &callState{Call: Call{Key: c.key, ID: c.ID, Name: c.Name, Index: c.index, Agent: c.st.Agent()}}
 	call.approval, call.Approved = runctx.ApprovalOf(c.key, ctx, s.ctx)
 	call.ApprovedBy = call.approval.By

@@ -57,7 +57,9 @@ func findRepeatedIDs(c *checker) {
 // repeatsID reports whether the provider needs another id for a call because an
 // earlier call had it, which may be gone by now. That was decided when the call
 // was recorded, so that all requests name it alike.
-func (r *Rules) repeatsID(c state.ToolCall) bool { return r.Format != "" && c.ID != "" && callkey.Repeats(c.Key) }
+func (r *Rules) repeatsID(c state.ToolCall) bool {
+	return r.Format != "" && c.ID != "" && callkey.Repeats(c.Key)
+}
 
 // findOtherNames demands that results have the names of their calls.
 func findOtherNames(c *checker) {

@@ -196,12 +196,14 @@ func TestRunThroughWire(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		for _, msg := range []workspace.Message{
-			{Content: state.UserText("refund")}, {Content: state.UserText("hello?")}, {Approve: []string{"c1"}},
-		} {
-			_, err := m.Handle(t.Context(), "ann", msg)
+		for _, said := range []string{"refund", "hello?"} {
+			_, err := m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText(said)})
 			require.NoError(t, err)
 		}
+		v, err := m.View(t.Context(), "ann")
+		require.NoError(t, err)
+		_, err = m.Handle(t.Context(), "ann", workspace.Message{Decisions: []tool.Decision{tool.Approve(v.Suspended()[0].Key)}})
+		require.NoError(t, err)
 		synctest.Wait()
 		require.Contains(t, p.bodies[1], `"content":"Waiting for approval."`)
 		require.Regexp(t, `hello\?.*"wait".*"c1".*"content":"refunded"\},\{"role":"user","content":"<context>\\n- card \(string\) = \[SECRET\]`, p.bodies[2])

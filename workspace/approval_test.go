@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -115,16 +116,31 @@ func (o *office) hear(t *testing.T, text string) (string, error) {
 	for _, to := range words[1:] {
 		switch words[0] {
 		case "approve":
-			msg.Approve, msg.Agent = append(msg.Approve, "call_"+to), "boss"
+			msg.Decisions, msg.Agent = append(msg.Decisions, tool.Approve(o.key(t, to))), "boss"
 		case "refuse":
-			msg.Refuse, msg.Agent = append(msg.Refuse, "call_"+to), "boss"
+			msg.Decisions, msg.Agent = append(msg.Decisions, tool.Refuse(o.key(t, to), "")), "boss"
 		}
 	}
-	if msg.Approve == nil && msg.Refuse == nil {
+	if msg.Decisions == nil {
 		msg.Content = state.UserText(text)
 	}
 	out, err := o.m.Handle(t.Context(), "ann", msg)
 	return out.Reply, err
+}
+
+// key returns the key of the last call that pays somebody, or one of no call.
+func (o *office) key(t *testing.T, to string) string {
+	v := view(t, o.m, "ann")
+	for _, m := range slices.Backward(state.Messages.GetOr(v.State(), nil)) {
+		if m, ok := m.(state.ToolCallMessage); ok {
+			for _, c := range m.Calls() {
+				if c.ID == "call_"+to {
+					return c.Key
+				}
+			}
+		}
+	}
+	return "unknown"
 }
 
 func (o *office) waits(t *testing.T) (list []string) {
@@ -163,14 +179,14 @@ func TestApprovals(t *testing.T) {
 		},
 		"twice": {
 			messages: []string{"pay a", "approve a", "approve a", "refuse a"},
-			replies:  "; re paid a; loop: the call is not suspended; loop: the call is not suspended",
+			replies:  "; re paid a; not suspended; not suspended",
 			made:     []string{`a by clerk, approved by "boss"`}, asked: 2,
 		},
 		"no such call": {
-			messages: []string{"pay a", "approve a b"}, replies: "; loop: the call is not suspended", waits: []string{"call_a"}, asked: 1,
+			messages: []string{"pay a", "approve a b"}, replies: "; unknown", waits: []string{"call_a"}, asked: 1,
 		},
 		"the same call again": {
-			messages: []string{"pay a", "approve a a"}, replies: "; loop: the call is not suspended", waits: []string{"call_a"}, asked: 1,
+			messages: []string{"pay a", "approve a a"}, replies: "; invalid", waits: []string{"call_a"}, asked: 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,9 +194,15 @@ func TestApprovals(t *testing.T) {
 			var replies []string
 			for _, text := range tc.messages {
 				reply, err := o.hear(t, text)
-				if err != nil {
-					require.ErrorIs(t, err, workspace.ErrNotSuspended)
-					reply = workspace.ErrNotSuspended.Error()
+				switch {
+				case errors.Is(err, workspace.ErrNotSuspended):
+					reply = "not suspended"
+				case errors.Is(err, state.ErrUnknownCall):
+					reply = "unknown"
+				case errors.Is(err, workspace.ErrInvalid):
+					reply = "invalid"
+				default:
+					require.NoError(t, err)
 				}
 				replies = append(replies, reply)
 			}
@@ -195,8 +217,7 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// An approval stays with its call until the result is committed, also if the run
-// of the message fails: it is made then, and not again.
+// An approved call is made once, also if the run of the message fails behind it.
 func TestApprovalOfARunThatFails(t *testing.T) {
 	o := newOffice(t)
 	_, err := o.hear(t, "pay a")
@@ -209,24 +230,58 @@ func TestApprovalOfARunThatFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "re hello", reply)
 	require.Len(t, o.made, 1)
+}
 
-	// A run without a loop does not make it. The next one does.
-	o = newOffice(t)
-	_, err = o.hear(t, "pay a")
-	require.NoError(t, err)
-	_, runs := hold(t, o.db, workspace.Options{Schema: officeSchema})
-	run := runs.Begin(t, "ann", workspace.Message{ID: "m", Approve: []string{"call_a"}, Agent: "boss"})
-	require.Equal(t, []string{"call_a"}, run.Message().Approve)
-	require.Empty(t, run.Suspended())
-	require.NoError(t, run.Memory().Set("a", "b"))
-	require.NoError(t, run.Commit(t.Context()))
-	run.Fail(t, errors.New("no good"))
-	require.Empty(t, o.waits(t))
-	_, err = o.hear(t, "approve a")
-	require.ErrorIs(t, err, workspace.ErrNotSuspended, "it is approved already")
-	_, err = o.hear(t, "hello")
-	require.NoError(t, err)
-	require.Equal(t, []string{`a by clerk, approved by "boss"`}, o.made)
+// However the run of an approval ends without making the call, it waits again,
+// with the same key, and the next run does not make it.
+func TestApprovedCallThatIsNotMadeWaitsAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		committed bool
+		end       func(t *testing.T, runs *heldRuns, run *heldRun)
+		reason    string
+	}{
+		"finished":                               {true, func(t *testing.T, _ *heldRuns, run *heldRun) { run.Finish(t) }, "money for a"},
+		"finished, and nothing committed before": {false, func(t *testing.T, _ *heldRuns, run *heldRun) { run.Finish(t) }, "money for a"},
+		"failed": {true, func(t *testing.T, _ *heldRuns, run *heldRun) { run.Fail(t, errors.New("no good")) },
+			"The call was approved before, and may have been made. money for a"},
+		"failed, and nothing committed before": {false, func(t *testing.T, _ *heldRuns, run *heldRun) { run.Fail(t, errors.New("no good")) }, "money for a"},
+		"interrupted": {true, func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, text("b"))).Finish(t)
+		}, "The call was approved before, and may have been made. money for a"},
+		"rolled back": {true, func(t *testing.T, runs *heldRuns, _ *heldRun) {
+			runs.Begin(t, "ann", whenBusy(workspace.BusyRollback, text("b"))).Finish(t)
+		}, "money for a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			_, err := o.hear(t, "pay a")
+			require.NoError(t, err)
+			key := o.key(t, "a")
+			_, runs := hold(t, o.db, workspace.Options{Schema: officeSchema})
+			run := runs.Begin(t, "ann", workspace.Message{ID: "m", Decisions: []tool.Decision{tool.Approve(key)}, Agent: "boss"})
+			require.Equal(t, []string{key}, decided(run.Message()))
+			require.Empty(t, run.Suspended())
+			if test.committed {
+				require.NoError(t, run.Memory().Set("a", "b"))
+				require.NoError(t, run.Commit(t.Context()))
+				require.Empty(t, o.waits(t))
+				_, err = o.m.Submit(t.Context(), "ann", workspace.Message{Decisions: []tool.Decision{tool.Approve(key)}})
+				require.ErrorIs(t, err, workspace.ErrNotSuspended, "it is approved already")
+			}
+			test.end(t, runs, run)
+			waiting := view(t, o.m, "ann").Suspended()
+			require.Len(t, waiting, 1)
+			require.Equal(t, key, waiting[0].Key)
+			require.Equal(t, test.reason, waiting[0].Reason)
+			_, err = o.hear(t, "hello")
+			require.NoError(t, err)
+			require.Empty(t, o.made)
+			reply, err := o.hear(t, "approve a")
+			require.NoError(t, err)
+			require.Equal(t, "re paid a", reply)
+			require.Equal(t, []string{`a by clerk, approved by "boss"`}, o.made)
+		})
+	}
 }
 
 // A message that was accepted counts for those that come after it.
@@ -240,22 +295,23 @@ func TestApprovalsOfMessagesThatWait(t *testing.T) {
 		_, err := o.m.Submit(t.Context(), "ann", msg)
 		return err
 	}
-	require.NoError(t, submit(workspace.Message{Approve: []string{"call_a"}}))
-	require.ErrorIs(t, submit(workspace.Message{Refuse: []string{"call_a"}}), workspace.ErrNotSuspended)
-	require.ErrorIs(t, submit(workspace.Message{Approve: []string{"call_b", "call_a"}}), workspace.ErrNotSuspended)
-	require.NoError(t, submit(workspace.Message{Refuse: []string{"call_b"}, Content: state.UserText("never mind")}))
+	a, b := o.key(t, "a"), o.key(t, "b")
+	require.NoError(t, submit(workspace.Message{Decisions: []tool.Decision{tool.Approve(a)}}))
+	require.ErrorIs(t, submit(workspace.Message{Decisions: []tool.Decision{tool.Refuse(a, "")}}), workspace.ErrNotSuspended)
+	require.ErrorIs(t, submit(workspace.Message{Decisions: []tool.Decision{tool.Approve(b), tool.Approve(a)}}), workspace.ErrNotSuspended)
+	require.NoError(t, submit(workspace.Message{Decisions: []tool.Decision{tool.Refuse(b, "too dear")}, Content: state.UserText("never mind")}))
 	run.Finish(t)
 }
 
 func TestDecisionsThatAreRefused(t *testing.T) {
 	m := open(t, store.NewMemory(), workspace.Options{Run: nothing})
 	for want, msg := range map[string]workspace.Message{
-		`approves and refuses the call "c"`: {Approve: []string{"b", "c"}, Refuse: []string{"c"}},
-		"the ids of a message":              {Approve: []string{"\xff"}},
-		"more than 64":                      {Refuse: make([]string, 65)},
-		`the role "assistant"`:              {Content: state.AssistantText("hi")},
-		`the role "tool_result"`:            {Content: state.ToolResult(state.ToolCall{ID: "c", Name: "f"}, "1")},
-		"without content":                   {Approve: []string{}},
+		`decides twice about the call "c"`: {Decisions: []tool.Decision{tool.Approve("b"), tool.Approve("c"), tool.Refuse("c", "")}},
+		"is not the key of a call":         {Decisions: []tool.Decision{tool.Approve("\xff")}},
+		"more than 64":                     {Decisions: manyAnswers(65)},
+		`the role "assistant"`:             {Content: state.AssistantText("hi")},
+		`the role "tool_result"`:           {Content: state.ToolResult(state.ToolCall{ID: "c", Name: "f"}, "1")},
+		"without content":                  {Decisions: []tool.Decision{}},
 	} {
 		_, err := m.Handle(t.Context(), "ann", msg)
 		require.ErrorIs(t, err, workspace.ErrInvalid)
@@ -286,7 +342,7 @@ func TestViewOfSuspendedCalls(t *testing.T) {
 	require.NotZero(t, s.Since)
 	data, err := json.Marshal(v)
 	require.NoError(t, err)
-	require.Contains(t, string(data), `"suspended":[{"id":"call_a","name":"pay","input":{"to":"a"},"reason":"money for a","agent":"clerk","run_id":"`)
+	require.Contains(t, string(data), `"suspended":[{"key":"`+s.Key+`","id":"call_a","name":"pay","input":{"to":"a"},"reason":"money for a","agent":"clerk","run_id":"`)
 }
 
 // An approved call of an agent that the program has no longer is answered as not

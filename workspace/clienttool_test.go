@@ -119,7 +119,7 @@ func TestClientTools(t *testing.T) {
 	require.NoError(t, m.Close())
 	require.Len(t, v.Suspended(), 1)
 	require.True(t, v.Suspended()[0].Client)
-	out, err := handle(workspace.Message{Answers: []state.ToolResultMessage{state.ToolResult(v.Suspended()[0].ToolCall, `"blue"`)}})
+	out, err := handle(workspace.Message{Decisions: []tool.Decision{tool.AnswerWith(v.Suspended()[0].Key, `"blue"`)}})
 	require.NoError(t, err)
 	require.Equal(t, "It says ours", out.Reply)
 

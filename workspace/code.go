@@ -94,7 +94,8 @@ func (m *Manager) leaveCode(ctx context.Context, c *userCode, user, runID string
 	m.leftCode = append(m.leftCode, c.done)
 	m.mu.Unlock()
 	if m.opts.Logger != nil {
-		m.logEvent(ctx, slog.LevelError, c.what+" was left behind", user, slog.String("run", runID), slog.String("stacks", codeStacks()))
+		err := fmt.Errorf("workspace: %s did not return", c.what)
+		m.raise(ctx, alarmLeftBehind.of(c.what), user, err, slog.String("run", runID), slog.String("stacks", codeStacks()))
 	}
 }
 

@@ -30,7 +30,7 @@ import (
 // [Manager.Cancel] of the run closes its suspended calls, and so do Reset and
 // Delete.
 func (r *Run) Suspend(keys ...string) error {
-	return wrapError("suspend", r.user, r.suspended.add(r.runID, r.state, keys))
+	return wrapError("suspend", r.user, r.suspended.add(r.state, keys, r.suspension()))
 }
 
 // decide does what a message decides about suspended calls. It returns the
@@ -61,9 +61,6 @@ func (c *liveContent) decideCall(agent string, d tool.Decision) error {
 	if err := c.mayDecide(agent, call, d.Kind); err != nil {
 		return err
 	}
-	if !call.Until.IsZero() && !call.Until.After(ledger.CurrentTime()) {
-		return fmt.Errorf("%w: the call %s of %s", ErrExpired, call.Key, fault.Quote(call.Name))
-	}
 	switch d.Kind {
 	case tool.DecisionRefuse:
 		return c.answer(call, runctx.Refusal(call.ToolCall, agent, d.Reason))
@@ -78,6 +75,20 @@ func (c *liveContent) decideCall(agent string, d tool.Decision) error {
 	was, _ := c.suspended.get(d.Key)
 	was.Approval = &document.Approval{By: agent, Input: d.Input, Again: d.Kind == tool.DecisionAgain}
 	c.suspended.set(d.Key, was)
+	return nil
+}
+
+// checkInTime returns ErrExpired if a message that is about to be accepted decides
+// about a call whose time is over. A decision that was accepted before counts,
+// however long its message waits.
+func (c *liveContent) checkInTime(msg Message) error {
+	waiting, now := c.suspended.calls(c.state), ledger.CurrentTime()
+	for _, d := range msg.Decisions {
+		i := indexOfCall(waiting, d.Key)
+		if i >= 0 && !waiting[i].Until.IsZero() && !waiting[i].Until.After(now) {
+			return fmt.Errorf("%w: the call %s of %s", ErrExpired, d.Key, fault.Quote(waiting[i].Name))
+		}
+	}
 	return nil
 }
 

@@ -274,7 +274,7 @@ func (t *ticket) withdraw(ctx context.Context, err error) {
 		// A write of unknown outcome may have begun the run.
 		_, _ = t.ledger.Release(ctx, ledger.Holder{LeaseID: t.lease.ID, MessageID: t.id})
 		if err := t.tryWithdraw(ctx); err != nil {
-			t.m.logGivenUp(ctx, "withdrawal of a call", t.ledger.User(), err)
+			t.m.raise(ctx, alarmGivenUp.of("withdrawal of a call"), t.ledger.User(), err)
 		}
 	})
 }

@@ -231,7 +231,11 @@ func (m *Manager) performFor(ctx context.Context, run *Run) (Outcome, error) {
 	case r := <-performed:
 		return r.out, r.err
 	case <-moment.C:
-		return Outcome{RunID: run.runID}, context.Cause(ctx)
+		err := context.Cause(ctx)
+		if failed := m.endErrorOf(run.runID); failed != nil {
+			err = fmt.Errorf("%w: %w", err, failed)
+		}
+		return Outcome{RunID: run.runID}, err
 	}
 }
 

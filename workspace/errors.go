@@ -48,6 +48,9 @@ func (e *settledError) Is(target error) bool {
 // goroutine.
 var errPanic = errors.New("workspace: a function panicked")
 
+// errOverdue is the error of a function of Options that has not returned in time.
+var errOverdue = errors.New("workspace: it has not returned in time")
+
 // Causes of a lease that its holder has given up itself.
 var (
 	errGivenBack    = fmt.Errorf("%w: it was given back", ErrFenced)
@@ -99,6 +102,9 @@ func ErrorClass(err error) string {
 	}
 	for {
 		inner := errors.Unwrap(err)
+		if masked, ok := err.(*maskedError); ok {
+			inner = masked.err
+		}
 		if inner == nil {
 			return fmt.Sprintf("%T", err)
 		}

@@ -55,8 +55,8 @@ func ExampleLoop() {
 	}
 	call := view.Suspended()[0]
 	fmt.Println(call.Name, call.Input, call.Reason)
-	say(workspace.Message{Approve: []string{call.ID}, Agent: "eve"})
-	_, err = m.Handle(ctx, "ann", workspace.Message{Refuse: []string{call.ID}})
+	say(workspace.Message{Decisions: []tool.Decision{tool.Approve(call.Key)}, Agent: "eve"})
+	_, err = m.Handle(ctx, "ann", workspace.Message{Decisions: []tool.Decision{tool.Refuse(call.Key, "")}})
 	fmt.Println(errors.Is(err, workspace.ErrNotSuspended))
 
 	view, _ = m.View(ctx, "ann")

@@ -65,9 +65,10 @@ func TestExpiry(t *testing.T) {
 		},
 		"an approval that was accepted before": func(t *testing.T, o *office) {
 			hear(t, o, "pay a", "")
+			approval := workspace.Message{Decisions: []tool.Decision{tool.Approve(o.key(t, "a"))}}
 			o.before(func() {
 				o.before(nil)
-				_, err := o.m.Submit(context.Background(), "ann", workspace.Message{Approve: []string{"call_a"}})
+				_, err := o.m.Submit(context.Background(), "ann", approval)
 				require.NoError(t, err)
 				time.Sleep(2 * wait)
 			})
@@ -79,10 +80,11 @@ func TestExpiry(t *testing.T) {
 		},
 		"an approval that comes too late": func(t *testing.T, o *office) {
 			hear(t, o, "pay a", "")
+			approval := workspace.Message{Decisions: []tool.Decision{tool.Approve(o.key(t, "a"))}}
 			o.before(func() {
 				o.before(nil)
 				time.Sleep(2 * wait)
-				_, err := o.m.Submit(context.Background(), "ann", workspace.Message{Approve: []string{"call_a"}})
+				_, err := o.m.Submit(context.Background(), "ann", approval)
 				require.ErrorIs(t, err, workspace.ErrNotSuspended)
 			})
 			hear(t, o, "hello", "re hello")

@@ -18,6 +18,7 @@ import (
 	"github.com/agentstate/state/internal/test/fakestore"
 	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -100,8 +101,8 @@ func TestAnswersThatCannotBeGivenAreNotTriedAgain(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		m, _ := suspended(t, db, workspace.Options{TTL: ttl})
 		began := time.Now()
-		_, err := m.Submit(t.Context(), "ann", answers("x", "9"))
-		require.ErrorIs(t, err, workspace.ErrNotSuspended)
+		_, err := m.Submit(t.Context(), "ann", workspace.Message{Decisions: []tool.Decision{tool.AnswerWith("unknown", "1")}})
+		require.ErrorIs(t, err, state.ErrUnknownCall)
 		require.Zero(t, time.Since(began))
 	})
 }

@@ -20,6 +20,9 @@ import (
 // message becomes a dead letter with the text of reason, in which secrets are
 // masked; committed tool calls of the run are answered, unless they are suspended.
 func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
+	if reason == nil {
+		r.tellWaiting(ctx)
+	}
 	concluding, op := r.beginEnd(ctx)
 	var s successor
 	var err error
@@ -37,7 +40,7 @@ func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
 	r.endOperation(ending, s.head.Waiting(), reason)
 	next := r.nextRun(s)
 	if reason != nil && !r.ticket {
-		r.m.noteDeadLetter(ctx, r.user, r.message.ID, r.runID)
+		r.m.noteDeadLetter(ctx, r.user, r.message.ID, r.runID, &maskedError{r.failureText(), reason})
 	}
 	r.hooks.Store(true)
 	defer r.hooks.Store(false)
@@ -68,7 +71,7 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	}
 	if keys := r.suspended.waitAgain(r.state); len(keys) > 0 {
 		err := fmt.Errorf("workspace: Options.Run has not made %q", keys)
-		r.m.logWarning(ctx, r.user, "approved calls were not made and wait again", err)
+		r.m.raise(ctx, alarmNotMade, r.user, err)
 	}
 	d, err := r.delta()
 	if err != nil {
@@ -168,7 +171,7 @@ func (r *Run) nextRun(s successor) *Run {
 	// The next run does not end with the call that has begun this one.
 	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head, s.began)
 	if err != nil {
-		r.m.logGivenUp(r.m.ctx, "next run", r.user, err)
+		r.m.raise(r.m.ctx, alarmGivenUp.of("next run"), r.user, err)
 		r.m.watchRun(r.user, r.ledger)
 		return nil
 	}

@@ -85,7 +85,7 @@ func (m *Manager) forked(ctx context.Context, l *ledger.Ledger, h *ledger.Head, 
 	doc, open := past.doc, now.open(past)
 	err = doc.Apply(doc.RevertFields(now.doc, func(part, field string) bool {
 		switch part {
-		case document.PartField, document.PartKey, document.PartMemory:
+		case document.PartField, document.PartKey, document.PartSecret, document.PartMemory:
 			return !open(part, field)
 		}
 		return false

@@ -137,7 +137,7 @@ func TestForkOfWork(t *testing.T) {
 	ask := func(run *heldRun, id string) {
 		t.Helper()
 		require.NoError(t, state.Messages.Set(run.State(), []state.Message{
-			state.ToolCalls(state.ToolCall{ID: id, Name: "pay", Input: "{}"}),
+			state.ToolCalls(state.ToolCall{ID: id, Name: "pay", Input: "{}", Key: "key-" + id}),
 		}))
 	}
 	require.NoError(t, m.Update(t.Context(), "ann/1", func(w *workspace.Workspace) error {
@@ -145,7 +145,7 @@ func TestForkOfWork(t *testing.T) {
 	}))
 	run := runs.Begin(t, "ann/1", text("1"))
 	ask(run, "suspended")
-	require.NoError(t, run.Suspend("suspended"))
+	require.NoError(t, run.Suspend("key-suspended"))
 	run.Finish(t)
 	run = runs.Begin(t, "ann/1", text("2"))
 	ask(run, "open")
@@ -165,7 +165,7 @@ func TestForkOfWork(t *testing.T) {
 	said := state.Messages.GetOr(fork.State(), nil)
 	require.Empty(t, transcript.Pending(said))
 	require.Equal(t, []string{"user", "assistant", "tool_result", "user", "assistant", "tool_result"}, rolesOf(said))
-	require.Contains(t, said[2].Text(), "not")
+	require.Contains(t, said[2].Text(), "There is no result")
 	s, err := m.Summary(t.Context(), "ann/2")
 	require.NoError(t, err)
 	require.Zero(t, s.Suspended)

@@ -88,7 +88,7 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	case out.Status != StatusStarted:
 		return out, err
 	case err != nil: // the message was accepted, but its run is left to another holder
-		m.logWarning(ctx, userID, "run was not begun", err)
+		m.raise(ctx, alarmNotBegun, userID, err)
 	default:
 		m.drainInBackground(run)
 	}
@@ -302,7 +302,10 @@ func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Docum
 			}
 			_, _ = c.decide(earlier) // as its run will
 		}
-		if _, err := c.decide(*msg); err != nil {
+		if err = c.checkInTime(*msg); err == nil {
+			_, err = c.decide(*msg)
+		}
+		if err != nil {
 			return fault.AsFinal(fmt.Errorf("decision: %w", err))
 		}
 		return nil

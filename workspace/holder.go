@@ -286,7 +286,7 @@ func (h *holder) forget(i *incarnation, err error) error {
 		err = fmt.Errorf("%w: %w: %s", ErrFenced, ErrHolder, fault.Quote(h.name))
 		h.name = ""
 	}
-	h.m.warnLater(h.m.ctx, "", "holder record was lost", err)
+	h.m.warnLater(h.m.ctx, "", alarmHolderLost, err)
 	return err
 }
 
@@ -296,7 +296,7 @@ func (i *incarnation) delete() {
 	ctx, cancel := context.WithTimeout(context.Background(), m.ttl/2)
 	defer cancel()
 	if err := i.record.Withdraw(ctx); err != nil && !errors.Is(err, store.ErrClosed) { // others end it
-		m.logWarning(ctx, "", "holder record was not deleted", err)
+		m.raise(ctx, alarmHolderLeft, "", err)
 	}
 }
 

@@ -195,7 +195,7 @@ func (m *Manager) titleOf(ctx context.Context, c *liveContent, s *state.State) s
 	})
 	<-code.done
 	if code.err != nil {
-		m.warnLater(ctx, c.user, "no title", code.err)
+		m.warnLater(ctx, c.user, alarmTitle, code.err)
 		return ""
 	}
 	return fault.Prefix(redact(strings.ToValidUTF8(title, "\uFFFD")), maxTitle)

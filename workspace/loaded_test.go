@@ -237,7 +237,7 @@ func (p *loadedProgram) handle(ctx context.Context, r *workspace.Run) error {
 	for range p.intN(4) {
 		p.edit(&r.Workspace)
 		if pending := transcript.Pending(state.Messages.GetOr(r.State(), nil)); len(pending) > 0 && p.intN(2) == 0 {
-			_ = r.Suspend(pending[0].ID)
+			_ = r.Suspend(pending[0].Key)
 		}
 		if p.intN(2) == 0 {
 			if err := r.Commit(ctx); err != nil {

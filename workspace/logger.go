@@ -1,8 +1,10 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -77,21 +79,21 @@ func (o *operation) logEvent(level slog.Level, name string, err error) {
 func (o *operation) log() {
 	err := o.Err
 	if o.Tries > manyTries {
-		o.logEvent(slog.LevelWarn, "contention", nil)
+		o.raise(alarmContention, &maskedError{fmt.Sprintf("workspace: %d attempts to write", o.Tries), store.ErrConflict})
 	}
-	if name := seriousEvent(err); name != "" {
-		o.logEvent(slog.LevelError, name, err)
+	if a, ok := seriousAlarm(err); ok {
+		o.raise(a, err)
 		return
 	}
 	if errors.Is(err, store.ErrUnknownOutcome) && o.Kind != work.OpHandle {
-		o.logEvent(slog.LevelWarn, "unknown outcome", err)
+		o.raise(alarmUnknown, err)
 	}
 	switch o.Kind {
 	case work.OpRun:
 		o.logRun()
 	case work.OpHeartbeat:
 		if o.late() {
-			o.logEvent(slog.LevelWarn, "late heartbeat", err)
+			o.raise(alarmHeartbeat, cmp.Or(err, fmt.Errorf("workspace: %v of the lease were left", o.Left)))
 			return
 		}
 		o.logEvent(slog.LevelDebug, "heartbeat", err)
@@ -105,13 +107,13 @@ func (o *operation) log() {
 	case work.OpCompact:
 		switch {
 		case err != nil:
-			o.logEvent(slog.LevelWarn, "compaction failed", err)
+			o.raise(alarmCompaction, err)
 		case o.wrote:
 			o.logEvent(slog.LevelDebug, "compaction", nil)
 		}
 	case opRelease:
 		if err != nil && !errors.Is(err, ErrFenced) {
-			o.logEvent(slog.LevelError, "run was not released", err)
+			o.raise(alarmNotReleased, err)
 		}
 	default:
 		if e, ok := endEvents[o.Kind]; ok && err == nil && o.wrote {
@@ -142,14 +144,14 @@ func (o *operation) logRun() {
 		o.logEvent(slog.LevelDebug, "run finished", nil)
 	case work.EndingFailed:
 		if errors.Is(o.Err, errPanic) {
-			o.logEvent(slog.LevelError, "run panicked", o.Err)
+			o.raise(alarmPanic.of("run"), o.Err)
 		}
 		o.logEvent(slog.LevelDebug, "run failed", o.Err)
 	case work.EndingFenced:
-		o.logEvent(slog.LevelWarn, "run fenced", o.Err)
+		o.raise(alarmFenced, o.Err)
 	case work.EndingAbandoned:
 		if errors.Is(o.Err, errEndNotStored) {
-			o.logEvent(slog.LevelError, "end of run was not stored", o.Err)
+			o.raise(alarmEndNotStored, o.Err)
 			return
 		}
 		o.logEvent(slog.LevelDebug, "run released", o.Err)
@@ -162,41 +164,22 @@ func (o *operation) logRun() {
 
 // logSubmitted logs what happened to a message when it was handed over.
 func (m *telemetry) logSubmitted(ctx context.Context, user, messageID string, status Status, err error) {
-	level, name := slog.LevelDebug, ""
+	message := slog.String("message", messageID)
 	switch {
 	case errors.Is(err, ErrQueueFull):
-		level, name = slog.LevelWarn, "queue full"
+		m.raise(ctx, alarmQueueFull, user, err, message)
 	case status == StatusStarted: // even if its run could not be begun
-		name = "message accepted"
+		m.logEvent(ctx, slog.LevelDebug, "message accepted", user, message)
 	case errors.Is(err, store.ErrUnknownOutcome):
-		level, name = slog.LevelWarn, "unknown outcome"
-	case err != nil: // see log
-		return
-	default:
-		name = "message " + string(status)
+		m.raise(ctx, alarmUnknown, user, err, message)
+	case err == nil: // else see log
+		m.logEvent(ctx, slog.LevelDebug, "message "+string(status), user, message)
 	}
-	m.logEvent(ctx, level, name, user, slog.String("message", messageID))
 }
 
-// logWarning logs an error that no caller gets. It is not one of a function in
-// Options.
-func (m *telemetry) logWarning(ctx context.Context, user, event string, err error) {
-	m.logEvent(ctx, slog.LevelWarn, event, user, errorAttr(err, err.Error()))
-}
-
-// logGivenUp logs that a background operation was given up.
-func (m *telemetry) logGivenUp(ctx context.Context, operation, user string, err error) {
-	m.logEvent(ctx, slog.LevelError, operation+" was given up", user, errorAttr(err, err.Error()))
-}
-
-// logBroken logs that code of the user panicked, or ended its goroutine. The
-// error is masked.
-func (m *telemetry) logBroken(ctx context.Context, what, user string, err error) {
-	m.logEvent(ctx, slog.LevelError, what+" panicked", user, errorAttr(err, err.Error()))
-}
-
+// logSlow logs that code of the user has held the Manager up.
 func (m *telemetry) logSlow(ctx context.Context, what, user string, took time.Duration) {
-	m.logEvent(ctx, slog.LevelWarn, what+" took long", user, slog.Duration("took", took))
+	m.raise(ctx, alarmSlow.of(what), user, fmt.Errorf("workspace: it took %v", took), slog.Duration("took", took))
 }
 
 // errorAttr returns the class of an error, and its text, in which secrets are
@@ -215,7 +198,7 @@ func errorAttr(err error, text string) slog.Attr {
 // the user may have made has no text.
 func (o *operation) errorText(err error) string {
 	switch {
-	case !o.callsUser():
+	case !o.callsUser(), errors.As(err, new(*maskedError)):
 		return err.Error()
 	case o.Redact != nil:
 		return o.Redact(err.Error())
@@ -237,22 +220,21 @@ func (o *operation) callsUser() bool {
 	return false
 }
 
-// seriousEvent returns the event of an error that an operator must look after,
-// or "".
-func seriousEvent(err error) string {
+// seriousAlarm returns the alarm of an error that an operator must look after.
+func seriousAlarm(err error) (a alarm, ok bool) {
 	switch {
 	case err == nil:
-		return ""
+		return a, false
 	case errors.Is(err, ErrRolledBack):
-		return "rolled back"
+		return alarmRolledBack, true
 	case errors.Is(err, ErrNewerFormat):
-		return "newer format"
+		return alarmNewerFormat, true
 	case errors.Is(err, ErrInvalidKey):
-		return "wrong key"
+		return alarmWrongKey, true
 	case errors.Is(err, ErrCorrupt):
-		return "corrupt"
+		return alarmCorrupt, true
 	}
-	return ""
+	return a, false
 }
 
 // logInterval is the least time between two records of one event for one user,

@@ -14,7 +14,6 @@ import (
 	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace/internal/document"
-	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Loop returns a function for Options.Run that lets the agents of a loop work on
@@ -60,9 +59,8 @@ func (r turnRun) Suspend(c state.ToolCall, s runctx.Suspension) {
 }
 
 func (r turnRun) suspensionOf(s runctx.Suspension) document.Suspension {
-	out := document.Suspension{
-		RunID: r.runID, Reason: r.Redact(s.Reason), At: ledger.CurrentTime(), Digest: s.Digest, Client: s.IsClients, Begun: s.HasBegun,
-	}
+	out := r.suspension()
+	out.Reason, out.Digest, out.Client, out.Begun = r.Redact(s.Reason), s.Digest, s.IsClients, s.HasBegun
 	if s.Expires > 0 {
 		out.Until = out.At.Add(s.Expires)
 	}

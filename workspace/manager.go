@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -113,7 +114,10 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		Live:   m.opts.Live,
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: newLine(1),
-		Failed:  func(ctx context.Context, err error) { m.noteStoreError(ctx, user, err) },
+		Failed: func(ctx context.Context, err error) {
+			m.noteEndError(user, err)
+			m.noteStoreError(ctx, user, err)
+		},
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
 		DropsSecret: func(doc *document.Document, effects []state.Effect) bool {
 			return dropsSecret(m.opts.Schema, doc, effects)
@@ -199,6 +203,30 @@ func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending work.Ending) 
 	}
 }
 
+// noteEndError notes the error of the store after which the end of a run of the
+// user is written again.
+func (m *Manager) noteEndError(user string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for r := range m.localRuns {
+		if r.ending.Load() && r.ledger.User() == user {
+			r.endError = err
+		}
+	}
+}
+
+// endErrorOf returns the latest error of noteEndError for a run, or nil.
+func (m *Manager) endErrorOf(runID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for r := range m.localRuns {
+		if r.runID == runID && r.endError != nil {
+			return fmt.Errorf("the end of the run is not stored yet: %w", r.endError)
+		}
+	}
+	return nil
+}
+
 // forgetLedger forgets the ledger of a workspace that does not exist.
 func (m *Manager) forgetLedger(user string, l *ledger.Ledger) {
 	m.mu.Lock()
@@ -282,7 +310,7 @@ func (m *Manager) runInBackground(fn func()) bool {
 		defer m.leave()
 		defer func() {
 			if p := recover(); p != nil {
-				m.logBroken(m.ctx, "background work", "", panicOf("background work", p))
+				m.raise(m.ctx, alarmPanic.of("background work"), "", panicOf("background work", p))
 			}
 		}()
 		fn()

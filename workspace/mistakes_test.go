@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -144,7 +145,7 @@ func TestMistakesAboutWhatThereIs(t *testing.T) {
 }
 
 func TestMistakesInMessages(t *testing.T) {
-	result := state.ToolResult(state.ToolCall{ID: "1", Name: "f", Input: "{}"}, "1")
+	decisions := func(list ...tool.Decision) workspace.Message { return workspace.Message{Decisions: list} }
 	long := strings.Repeat("x", 257)
 	for name, test := range map[string]struct {
 		msg  workspace.Message
@@ -159,9 +160,17 @@ func TestMistakesInMessages(t *testing.T) {
 		"a long platform":     {workspace.Message{Platform: long, Content: state.UserText("a")}, workspace.ErrInvalid, "UTF-8 of at most 256 bytes"},
 		"a long agent":        {workspace.Message{Agent: long, Content: state.UserText("a")}, workspace.ErrInvalid, "UTF-8 of at most 256 bytes"},
 		"an id of bytes":      {workspace.Message{ID: "\xff", Content: state.UserText("a")}, workspace.ErrInvalid, "UTF-8 of at most 256 bytes"},
-		"no such call":        {workspace.Message{Answers: []state.ToolResultMessage{result}}, workspace.ErrNotSuspended, `"1"`},
-		"the zero answer":     {workspace.Message{Answers: make([]state.ToolResultMessage, 1)}, workspace.ErrInvalid, "an answer is the zero message"},
-		"too many answers":    {workspace.Message{Answers: make([]state.ToolResultMessage, 65)}, workspace.ErrInvalid, "more than 64 answers"},
+		"no such call":        {decisions(tool.AnswerWith("unknown", "1")), state.ErrUnknownCall, `"unknown"; no call waits`},
+		"no key":              {decisions(tool.Approve("")), workspace.ErrInvalid, `"" is not the key of a call`},
+		"a key of bytes":      {decisions(tool.Approve("\xff")), workspace.ErrInvalid, "is not the key of a call"},
+		"the zero decision":   {decisions(tool.Decision{}), workspace.ErrInvalid, `"" is not the key of a call`},
+		"an unknown decision": {decisions(tool.Decision{Key: "a", Kind: "maybe"}), workspace.ErrInvalid, `unknown kind "maybe"`},
+		"a second reason":     {decisions(tool.Decision{Key: "a", Kind: tool.DecisionApprove, Reason: "b"}), workspace.ErrInvalid, `"approve" has a reason, which is for refuse`},
+		"an answer of bytes":  {decisions(tool.AnswerWith("a", "\xff")), workspace.ErrInvalid, "the result is not JSON"},
+		"no answer":           {decisions(tool.AnswerWith("a", "")), workspace.ErrInvalid, "the result is not JSON"},
+		"an input of bytes":   {decisions(tool.ApproveWith("a", "{")), workspace.ErrInvalid, "the input is not JSON"},
+		"two decisions":       {decisions(tool.Approve("a"), tool.Refuse("a", "")), workspace.ErrInvalid, `decides twice about the call "a"`},
+		"too many decisions":  {decisions(manyAnswers(65)...), workspace.ErrInvalid, "more than 64 decisions"},
 		"an unknown WhenBusy": {workspace.Message{Content: state.UserText("a"), WhenBusy: 99}, workspace.ErrInvalid, "WhenBusy"},
 		"a negative WhenBusy": {workspace.Message{Content: state.UserText("a"), WhenBusy: -1}, workspace.ErrInvalid, "WhenBusy"},
 		"too large a message": {workspace.Message{Content: state.UserText(strings.Repeat("x", 17<<20))}, workspace.ErrInvalid, "limit ValueBytes"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -194,8 +195,9 @@ func (r *Run) goOn() {
 	}
 }
 
-// closeLeft answers the calls that the run of a message has left open which was
-// given up: another message begins. Those that wait for a decision stay open.
+// closeLeft answers the calls that an earlier run has left open, as one does whose
+// message was given up: another message begins. Those that wait for a decision
+// stay open.
 func (r *Run) closeLeft() error {
 	for _, c := range transcript.Pending(state.Messages.GetOr(r.state, nil)) {
 		if _, waits := r.suspended.get(c.Key); waits {
@@ -220,16 +222,23 @@ func (r *Run) findDecisions() {
 	if len(r.message.decided()) == 0 {
 		return
 	}
-	results := map[string]bool{}
+	verdicts := map[string]string{} // of the results, by the keys of their calls
 	for _, m := range state.Messages.GetOr(r.state, nil) {
 		if m, ok := m.(state.ToolResultMessage); ok {
-			results[m.Call().Key] = true
+			v, _ := runctx.VerdictOf(m)
+			verdicts[m.Call().Key] = v.Kind
 		}
 	}
-	done := func(key string) bool {
-		was, waits := r.suspended.get(key)
-		return results[key] || waits && !was.Waits()
-	}
-	r.message.expired = kept(r.message.expired, done)
-	r.message.Decisions = kept(r.message.Decisions, func(d tool.Decision) bool { return done(d.Key) })
+	// A call that was closed while the message waited has a result, too.
+	closed := func(key, kind string) bool { return verdicts[key] == kind }
+	r.message.expired = kept(r.message.expired, func(key string) bool { return closed(key, runctx.VerdictExpired) })
+	r.message.Decisions = kept(r.message.Decisions, func(d tool.Decision) bool {
+		switch d.Kind {
+		case tool.DecisionRefuse, tool.DecisionAnswer:
+			return closed(d.Key, string(d.Kind))
+		}
+		_, made := verdicts[d.Key]
+		was, waits := r.suspended.get(d.Key)
+		return made || waits && !was.Waits()
+	})
 }

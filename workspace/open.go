@@ -51,6 +51,10 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	m.ctx, m.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
 	m.holder = newHolder(&m.core, m.opts.Name)
+	if err := m.tryList(ctx); err != nil {
+		m.cancel(ErrClosed)
+		return nil, fmt.Errorf("workspace: open: %w", err)
+	}
 	if err := m.holder.claim(ctx); err != nil {
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)
@@ -59,6 +63,23 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 		m.background(func() { m.recoverRuns(m.expirer()) })
 	}
 	return m, nil
+}
+
+// tryList returns an error if the store answers other calls, and refuses List, as
+// rights in a database may have it. A store that is away may come back.
+func (m *Manager) tryList(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.opts.TTL)
+	defer cancel()
+	for _, err := range m.db.List(ctx, string(ledger.Running), "", false) {
+		if err == nil {
+			return nil
+		}
+		if _, away := m.db.Get(ctx, string(ledger.Running)); away != nil {
+			return nil
+		}
+		return fmt.Errorf("the store refuses List, with which runs of dead processes are found and lost workspaces are noticed: %w", err)
+	}
+	return nil
 }
 
 // Shutdown closes the Manager when its runs have ended. Messages are refused

@@ -110,7 +110,7 @@ func (o *operation) tell() {
 	}
 	if o.m.logger != nil {
 		for _, w := range warnings {
-			o.m.logWarning(o.ctx, o.UserID, w.event, w.err)
+			o.m.raise(o.ctx, w.alarm, o.UserID, w.err)
 		}
 		o.log()
 	}
@@ -171,9 +171,9 @@ func (m *telemetry) noteSubmitted(ctx context.Context, user, messageID string, s
 }
 
 // noteDeadLetter notes that a message was given up.
-func (m *telemetry) noteDeadLetter(ctx context.Context, user, messageID, runID string) {
+func (m *telemetry) noteDeadLetter(ctx context.Context, user, messageID, runID string, reason error) {
 	m.counters.count(func(s *stats) { s.DeadLetters++ })
-	m.logEvent(ctx, slog.LevelWarn, "dead letter", user, slog.String("message", messageID), slog.String("run", runID))
+	m.raise(ctx, alarmDeadLetter, user, reason, slog.String("message", messageID), slog.String("run", runID))
 }
 
 // noteEffort is told by a ledger what an operation has cost.
@@ -191,21 +191,21 @@ func (m *telemetry) noteEffort(ctx context.Context, cost ledger.Effort) {
 func (m *telemetry) noteStoreError(ctx context.Context, user string, err error) {
 	m.counters.count(func(s *stats) { s.StoreErrors++ })
 	if m.logs(ctx, slog.LevelWarn) {
-		m.background(func() { m.logWarning(ctx, user, "store error", err) })
+		m.background(func() { m.raise(ctx, alarmStore, user, err) })
 	}
 }
 
 // warnLater reports an error in the operation of ctx, when that has ended: the
 // caller may hold locks.
-func (m *telemetry) warnLater(ctx context.Context, user, event string, err error) {
+func (m *telemetry) warnLater(ctx context.Context, user string, a alarm, err error) {
 	if m.logger == nil {
 		return
 	}
 	if e := effortOf(ctx); e != nil {
-		e.warn(warning{event, err})
+		e.warn(warning{a, err})
 		return
 	}
-	m.background(func() { m.logWarning(ctx, user, event, err) })
+	m.background(func() { m.raise(ctx, a, user, err) })
 }
 
 // beginHeartbeat begins the OpHeartbeat of the Manager.
@@ -252,7 +252,7 @@ type effort struct {
 
 // warning is an error that no caller gets.
 type warning struct {
-	event string
+	alarm alarm
 	err   error
 }
 

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -154,6 +155,18 @@ type Options struct {
 	// all of them open.
 	Keys []Key
 
+	// Notify is told that a call waits for a decision, to mail or to ring, and, if
+	// it has a time, again when that is over: then call.Expired is true (default: nobody
+	// is told). It is called for all users, after the call was stored, with the Key
+	// that a decision names, in a goroutine of its own, for 3 × TTL at most.
+	//
+	// It is called at least once. If it returns an error or panics, or its process
+	// dies, it is called again, by any Manager with Options.Run that has it, 30 s
+	// after the call was suspended, or every TTL if the time is over. Until then, a call
+	// whose time is over has no result. Several Managers may call it at once; the
+	// key tells repetitions.
+	Notify func(ctx context.Context, userID string, call Suspended) error
+
 	// Live lets those who watch a workspace in another process see the text that a
 	// model is streaming, about a second late: see [Run.Emit]. While it is streamed,
 	// its last 64 KiB are written to the store twice a second, sealed with Keys. They
@@ -266,21 +279,29 @@ const maxHookTime = 3
 
 // callHook calls a hook. What goes wrong in it does not concern the run.
 func (m *Manager) callHook(ctx context.Context, name, user string, redact func(string) string, hook func()) {
+	err := m.callInTime(ctx, "hook "+name, user, redact, func() error { hook(); return nil })
+	if err != nil && !errors.Is(err, errOverdue) {
+		m.raise(ctx, alarmPanic.of("hook "+name), user, err)
+	}
+}
+
+// callInTime calls code of the user, for maxHookTime at most.
+func (m *Manager) callInTime(ctx context.Context, what, user string, redact func(string) string, code func() error) error {
 	began := time.Now()
-	c := startCode("hook "+name, redact, func() error { hook(); return nil })
+	c := startCode(what, redact, code)
 	timeout := time.NewTimer(maxHookTime * m.opts.TTL)
 	defer timeout.Stop()
+	err := errOverdue
 	select {
 	case <-c.done:
-		if c.err != nil {
-			m.logBroken(ctx, c.what, user, c.err)
-		}
+		err = c.err
 	case <-timeout.C:
 		m.leaveCode(ctx, c, user, "")
 	}
 	if took := time.Since(began); took > m.opts.TTL/10 {
-		m.logSlow(ctx, "hook "+name, user, took)
+		m.logSlow(ctx, what, user, took)
 	}
+	return err
 }
 
 // Key is a master key, from which a key for each workspace is derived. A Key

@@ -313,15 +313,14 @@ func (m *Manager) noteTaken(ctx context.Context, l *ledger.Ledger, taken ledger.
 	if taken.Dead == nil {
 		return
 	}
-	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID)
+	m.noteDeadLetter(ctx, l.User(), taken.Dead.Message.ID, taken.Dead.RunID, errors.New(taken.Dead.Reason))
 	m.logDropped(ctx, l.User(), taken.Dropped)
 }
 
 // logDropped logs the dead letters that had to go.
 func (m *Manager) logDropped(ctx context.Context, user string, dropped []ledger.DeadLetter) {
 	for _, d := range dropped {
-		m.logEvent(ctx, slog.LevelWarn, "dead letter dropped", user,
-			slog.String("message", d.Message.ID), slog.String("run", d.RunID))
+		m.raise(ctx, alarmDropped, user, errors.New(d.Reason), slog.String("message", d.Message.ID), slog.String("run", d.RunID))
 	}
 }
 
@@ -354,8 +353,8 @@ func (m *Manager) releaseInDoubt(l *ledger.Ledger, i *incarnation, lease ledger.
 const expirySends = 15
 
 // expirer returns a function that lets messages answer the calls that have expired,
-// in all workspaces. It remembers which messages it has sent, and is for one
-// goroutine.
+// in all workspaces, and tells the program of those of which nobody has. It
+// remembers where it has done so, and is for one goroutine.
 func (m *Manager) expirer() func(context.Context) error {
 	var sent map[ledger.Expiry]time.Time
 	return func(ctx context.Context) error {
@@ -369,12 +368,19 @@ func (m *Manager) expirer() func(context.Context) error {
 				next[e] = at
 				continue
 			}
-			err = m.expireCalls(ctx, e.User)
+			v, err := m.View(ctx, e.User)
+			failed := alarmExpired
+			if err == nil {
+				err = m.expireCalls(ctx, v)
+			}
+			if err == nil {
+				failed, err = alarmNotTold, m.tellLate(ctx, v)
+			}
 			switch {
 			case err == nil, errors.Is(err, ErrNotSuspended): // somebody has decided
 				next[e] = time.Now()
-			case !errors.Is(err, ErrClosed):
-				m.logWarning(ctx, e.User, "calls have expired and are not answered", err)
+			case !errors.Is(err, ErrClosed) && !errors.Is(err, ErrBusy):
+				m.raise(ctx, failed, e.User, err)
 			}
 		}
 		sent = next
@@ -383,17 +389,16 @@ func (m *Manager) expirer() func(context.Context) error {
 }
 
 // expireCalls sends the message. Its id is that of the calls, so that several
-// Managers send one, and an operator can see that it has failed.
-func (m *Manager) expireCalls(ctx context.Context, user string) error {
-	v, err := m.View(ctx, user)
-	if err != nil {
-		return err
-	}
+// Managers send one, and an operator can see that it has failed. The program is told
+// before, so that it is told also if this process dies.
+func (m *Manager) expireCalls(ctx context.Context, v *View) error {
+	user, expired := v.UserID(), []Suspended{}
 	now, id := ledger.CurrentTime(), sha256.New()
 	msg := Message{WhenBusy: BusyEnqueue}
 	for _, s := range v.Suspended() {
 		if !s.Until.IsZero() && !s.Until.After(now) {
-			msg.expired = append(msg.expired, s.Key)
+			s.Expired = true
+			msg.expired, expired = append(msg.expired, s.Key), append(expired, s)
 			_, _ = io.WriteString(id, s.Key+"/"+s.Until.String()+"\n")
 		}
 	}
@@ -401,6 +406,14 @@ func (m *Manager) expireCalls(ctx context.Context, user string) error {
 	failed := func(d DeadLetter) bool { return d.Message.ID == msg.ID }
 	if len(msg.expired) == 0 || slices.ContainsFunc(v.DeadLetters, failed) {
 		return nil
+	}
+	for _, call := range expired {
+		if m.opts.Notify == nil {
+			break
+		}
+		if err := m.notify(ctx, user, call, v.Redact); err != nil {
+			return err
+		}
 	}
 	out, err := m.Submit(ctx, user, msg)
 	if err == nil && out.Status == StatusDuplicate { // it waits, which refuses another one, or its run was undone

@@ -95,7 +95,7 @@ func (c *liveContent) open(past *liveContent) func(part, field string) bool {
 			return false // what the thread has is from before it was shared
 		}
 		switch part {
-		case document.PartField:
+		case document.PartField, document.PartSecret:
 			return open[field]
 		case document.PartKey:
 			shown, declared := open[field]

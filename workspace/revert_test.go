@@ -217,14 +217,14 @@ func TestRevertKeepsSuspendedCalls(t *testing.T) {
 
 	run := runs.Begin(t, "ann", text("a"))
 	ask(t, run, "1")
-	require.NoError(t, run.Suspend("1"))
+	require.NoError(t, run.Suspend(keyOf(t, &run.Workspace, "1")))
 	run.Finish(t)
 	revert("a c1", "1")
 
-	runs.Begin(t, "ann", answers("b", "1")).Finish(t)
+	runs.Begin(t, "ann", answers(t, m, "b", "1")).Finish(t)
 	revert("a c1 r1", "")
-	_, err := m.Submit(t.Context(), "ann", answers("c", "1"))
-	require.Error(t, err)
+	_, err := m.Submit(t.Context(), "ann", answers(t, m, "c", "1"))
+	require.ErrorIs(t, err, workspace.ErrNotSuspended)
 }
 
 func TestDiff(t *testing.T) {

@@ -628,7 +628,7 @@ func TestSuspendedRunApplies(t *testing.T) {
 	m, runs := hold(t, store.NewMemory(), workspace.Options{Schema: sharedFields, Keys: []workspace.Key{key("a")}})
 	run := runs.Begin(t, "ann/1", hello("1"))
 	ask(t, run, "1")
-	require.NoError(t, run.Suspend("1"))
+	require.NoError(t, run.Suspend(keyOf(t, &run.Workspace, "1")))
 	require.NoError(t, sharedCount.Set(run.State(), 1))
 	require.NoError(t, run.Commit(t.Context()))
 	require.False(t, sharedCount.Has(sharedOf(t, m).State()))

@@ -32,7 +32,7 @@ func (s *sharing) has(e state.Effect) bool {
 		return e.Part == document.PartMemory
 	}
 	switch e.Part {
-	case document.PartField, document.PartKey:
+	case document.PartField, document.PartKey, document.PartSecret:
 		return s.fields[e.Field]
 	case document.PartMemory:
 		return s.memory

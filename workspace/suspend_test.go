@@ -18,6 +18,15 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
+// callKeys returns the keys of calls of a run.
+func callKeys(t testing.TB, run *heldRun, ids ...string) (keys []string) {
+	t.Helper()
+	for _, id := range ids {
+		keys = append(keys, keyOf(t, &run.Workspace, id))
+	}
+	return keys
+}
+
 // The run that has suspended a call may fail, be interrupted or be taken over
 // too. If what it has committed is undone, so is the suspension.
 func TestRunThatSuspendsMayEndInEveryWay(t *testing.T) {
@@ -26,41 +35,43 @@ func TestRunThatSuspendsMayEndInEveryWay(t *testing.T) {
 		end  func(t *testing.T, runs *heldRuns, run *heldRun)
 		want string
 		left string
+		late error // of an answer to the call, if it waits no longer
 	}{
 		{"failure", func(t *testing.T, _ *heldRuns, run *heldRun) {
 			run.Fail(t, errors.New("broken"))
-		}, "a c1 c2 e2", "1"},
+		}, "a c1 c2", "1", nil}, // a retry goes on with what is open
 		{"interrupt", func(t *testing.T, runs *heldRuns, _ *heldRun) {
 			runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, text("b"))).Finish(t)
-		}, "a c1 c2 e2 b", "1"},
+		}, "a c1 c2 e2 b", "1", nil},
 		{"rollback", func(t *testing.T, runs *heldRuns, _ *heldRun) {
 			runs.Begin(t, "ann", whenBusy(workspace.BusyRollback, text("b"))).Finish(t)
-		}, "b", ""},
+		}, "b", "", state.ErrUnknownCall},
 		{"cancellation", func(t *testing.T, runs *heldRuns, run *heldRun) {
 			require.NoError(t, runs.Cancel(t.Context(), "ann", run.ID(), "because"))
-		}, "a c1 c2 e1 e2", ""},
+		}, "a c1 c2 e1 e2", "", workspace.ErrNotSuspended},
 		{"reset", func(t *testing.T, runs *heldRuns, _ *heldRun) {
 			_, err := runs.Reset(t.Context(), "ann")
 			require.NoError(t, err)
-		}, "", ""},
+		}, "", "", state.ErrUnknownCall},
 		{"deletion", func(t *testing.T, runs *heldRuns, _ *heldRun) {
 			require.NoError(t, runs.Delete(t.Context(), "ann"))
-		}, "", ""},
+		}, "", "", state.ErrUnknownCall},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m, runs := hold(t, store.NewMemory(), workspace.Options{})
 			run := runs.Begin(t, "ann", text("a"))
 			ask(t, run, "1", "2")
-			require.NoError(t, run.Suspend("1"))
+			require.NoError(t, run.Suspend(keyOf(t, &run.Workspace, "1")))
 			require.NoError(t, run.Commit(t.Context()))
+			late := answers(t, m, "z", "1")
 			row.end(t, runs, run)
 			v := view(t, m, "ann")
 			require.Equal(t, row.want, dialog(&v.Workspace))
 			require.Equal(t, row.left, ids(v.Suspended()))
 			requireSuspended(t, m, "ann", len(v.Suspended()))
 			if row.left == "" {
-				_, err := m.Submit(t.Context(), "ann", answers("z", "1"))
-				require.ErrorIs(t, err, workspace.ErrNotSuspended)
+				_, err := m.Submit(t.Context(), "ann", late)
+				require.ErrorIs(t, err, row.late)
 			}
 		})
 	}
@@ -78,8 +89,9 @@ func TestSuspendedCallThatIsEdited(t *testing.T) {
 	require.Equal(t, "1", ids(run.Suspended()))
 	require.NoError(t, run.Commit(t.Context()))
 	require.NoError(t, state.Messages.Replace(run.State(), msgs[:1]))
+	late := answers(t, m, "c", "1")
 	run.Finish(t)
-	_, err := m.Submit(t.Context(), "ann", answers("c", "1"))
+	_, err := m.Submit(t.Context(), "ann", late)
 	require.ErrorIs(t, err, workspace.ErrNotSuspended)
 	requireSuspended(t, m, "ann", 0)
 }
@@ -104,7 +116,7 @@ func TestSummaryCountsSuspendedCalls(t *testing.T) {
 	m, runs := hold(t, store.NewMemory(), workspace.Options{})
 	run := runs.Begin(t, "ann", text("a"))
 	ask(t, run, "1", "2")
-	require.NoError(t, run.Suspend("1", "2"))
+	require.NoError(t, run.Suspend(callKeys(t, run, "1", "2")...))
 	requireSuspended(t, m, "ann", 0) // nothing is committed
 	require.NoError(t, run.Commit(t.Context()))
 	requireSuspended(t, m, "ann", 2)
@@ -112,9 +124,9 @@ func TestSummaryCountsSuspendedCalls(t *testing.T) {
 	asked := view(t, m, "ann").Version
 	data, err := m.Export(t.Context(), "ann")
 	require.NoError(t, err)
-	runs.Begin(t, "ann", answers("b", "1")).Finish(t)
+	runs.Begin(t, "ann", answers(t, m, "b", "1")).Finish(t)
 	requireSuspended(t, m, "ann", 1)
-	runs.Begin(t, "ann", answers("c", "2")).Finish(t)
+	runs.Begin(t, "ann", answers(t, m, "c", "2")).Finish(t)
 	requireSuspended(t, m, "ann", 0)
 
 	v := view(t, m, "ann")
@@ -128,11 +140,11 @@ func TestSuspendedCallsAreShown(t *testing.T) {
 	m, runs := suspended(t, store.NewMemory(), workspace.Options{})
 	data, err := json.Marshal(view(t, m, "ann"))
 	require.NoError(t, err)
-	require.Contains(t, string(data), `"suspended":[{"id":"1","name":"refund","input":{"amount":500},"run_id":"`)
-	run := runs.Begin(t, "ann", answers("b", "1"))
+	require.Contains(t, string(data), `"suspended":[{"key":"`+view(t, m, "ann").Suspended()[0].Key+`","id":"1","name":"refund","input":{"amount":500},"run_id":"`)
+	run := runs.Begin(t, "ann", answers(t, m, "b", "1"))
 	data, err = json.Marshal(run)
 	require.NoError(t, err)
-	require.Contains(t, string(data), `"answers":[{"type":"tool_result"`)
+	require.Contains(t, string(data), `"decisions":[{"key":"`+run.Message().Decisions[0].Key+`","kind":"answer","result":"approved 1"}]`)
 	require.NotContains(t, string(data), `"suspended"`)
 	run.Finish(t)
 }
@@ -145,38 +157,52 @@ func TestSuspendIsChecked(t *testing.T) {
 		calls = append(calls, fmt.Sprint(i))
 	}
 	ask(t, run, calls...)
-	require.ErrorIs(t, run.Suspend("0", "unknown"), state.ErrUnknownCall)
+	keys := callKeys(t, run, calls...)
+	for _, unknown := range []string{"unknown", "", "0", "refund"} { // ids and names are no keys
+		require.ErrorIs(t, run.Suspend(keys[0], unknown), state.ErrUnknownCall)
+	}
 	require.Empty(t, run.Suspended(), "all or none")
-	require.ErrorIs(t, run.Suspend(calls...), state.ErrLimitExceeded)
-	require.NoError(t, run.Suspend(calls[:64]...))
-	require.NoError(t, run.Suspend(calls[:64]...), "again")
-	require.ErrorIs(t, run.Suspend(calls[64]), state.ErrLimitExceeded)
+	require.ErrorIs(t, run.Suspend(keys...), state.ErrLimitExceeded)
+	require.NoError(t, run.Suspend(keys[:64]...))
+	require.NoError(t, run.Suspend(keys[:64]...), "again")
+	require.ErrorIs(t, run.Suspend(keys[64]), state.ErrLimitExceeded)
 	run.Finish(t)
 	require.Len(t, view(t, m, "ann").Suspended(), 64)
-	require.ErrorIs(t, run.Suspend("0"), workspace.ErrRunEnded)
-	run = runs.Begin(t, "ann", answers("b", calls[:64]...))
+	require.ErrorIs(t, run.Suspend(keys[0]), workspace.ErrRunEnded)
+	run = runs.Begin(t, "ann", answers(t, m, "b", calls[:64]...))
 	require.Empty(t, run.Suspended())
 	run.Finish(t)
 }
 
-// Calls without ids are known by the names of their tools.
+// Calls without ids wait one by one, and a decision hits the one that it names.
 func TestCallsWithoutIDs(t *testing.T) {
 	m, runs := hold(t, store.NewMemory(), workspace.Options{})
 	run := runs.Begin(t, "ann", text("a"))
 	ask(t, run, "", "")
-	require.NoError(t, run.Suspend("refund", "refund"))
+	var keys []string
+	for _, call := range transcript.Pending(state.Messages.GetOr(run.State(), nil)) {
+		keys = append(keys, call.Key)
+	}
+	require.NoError(t, run.Suspend(keys...))
 	run.Finish(t)
 	run = runs.Begin(t, "ann", text("b"))
 	ask(t, run, "")
 	require.NoError(t, run.State().History().Answer(state.ToolResult(refund(""), `"refused"`)))
 	require.Len(t, run.Suspended(), 2)
 	run.Finish(t)
-	runs.Begin(t, "ann", answers("c", "")).Finish(t)
-	require.Len(t, view(t, m, "ann").Suspended(), 1)
-	run = runs.Begin(t, "ann", answers("d", ""))
+	answer := func(id, key string) workspace.Message {
+		return workspace.Message{ID: id, Decisions: []tool.Decision{tool.AnswerWith(key, state.JSONText("of "+id))}}
+	}
+	runs.Begin(t, "ann", answer("c", keys[1])).Finish(t)
+	left := view(t, m, "ann").Suspended()
+	require.Len(t, left, 1)
+	require.Equal(t, keys[0], left[0].Key)
+	run = runs.Begin(t, "ann", answer("d", keys[0]))
 	require.Empty(t, run.Suspended())
 	require.Equal(t, "a c c r r b c r", dialog(&run.Workspace))
-	require.Empty(t, transcript.Pending(state.Messages.GetOr(run.State(), nil)))
+	msgs := state.Messages.GetOr(run.State(), nil)
+	require.Equal(t, []string{"of d", "of c"}, []string{msgs[2].Text(), msgs[3].Text()})
+	require.Empty(t, transcript.Pending(msgs))
 	run.Finish(t)
 }
 
@@ -237,7 +263,7 @@ func TestWindowKeepsSuspendedCalls(t *testing.T) {
 	v := view(t, m, "ann")
 	require.LessOrEqual(t, len(state.Messages.GetOr(v.State(), nil)), 5)
 	require.Equal(t, 3, v.State().History().Len())
-	run := runs.Begin(t, "ann", answers("z", "1"))
+	run := runs.Begin(t, "ann", answers(t, m, "z", "1"))
 	require.True(t, strings.HasPrefix(dialog(&run.Workspace), "a c1 r1 "), dialog(&run.Workspace))
 	first, _ := run.State().History().At(0)
 	require.Len(t, first.ToolCalls, 1)
@@ -245,21 +271,27 @@ func TestWindowKeepsSuspendedCalls(t *testing.T) {
 	require.Equal(t, 2, view(t, m, "ann").State().History().Len())
 }
 
-// However a later run ends, a suspended call stays open, and so does a call that
-// an earlier run has left open. The calls of the run itself are answered.
+// However a later run ends, a suspended call stays open. The next message closes a
+// call that an earlier run has left open, and one of a run that is given up. Those
+// of a run that ends otherwise are closed at its end.
 func TestSuspendedCallsStayOpen(t *testing.T) {
-	for name, end := range map[string]func(t testing.TB, runs *heldRuns, run *heldRun){
-		"failure": func(t testing.TB, _ *heldRuns, run *heldRun) {
+	for _, row := range []struct {
+		name  string
+		end   func(t testing.TB, runs *heldRuns, run *heldRun)
+		ended string // the conversation then
+		next  string // and in the run of the answer
+	}{
+		{"failure", func(t testing.TB, _ *heldRuns, run *heldRun) {
 			run.Fail(t, errors.New("the model does not answer"))
-		},
-		"interrupt": func(t testing.TB, runs *heldRuns, _ *heldRun) {
+		}, "a c1 b c2 e2 c c3", "a c1 r1 b c2 e2 c c3 e3"},
+		{"interrupt", func(t testing.TB, runs *heldRuns, _ *heldRun) {
 			runs.Begin(t, "ann", whenBusy(workspace.BusyInterrupt, text("i"))).Finish(t)
-		},
-		"cancellation": func(t testing.TB, runs *heldRuns, run *heldRun) {
+		}, "a c1 b c2 e2 c c3 e3 i", "a c1 r1 b c2 e2 c c3 e3 i"},
+		{"cancellation", func(t testing.TB, runs *heldRuns, run *heldRun) {
 			require.NoError(t, runs.Cancel(t.Context(), "ann", run.ID(), "because"))
-		},
+		}, "a c1 b c2 e2 c c3 e3", "a c1 r1 b c2 e2 c c3 e3"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(row.name, func(t *testing.T) {
 			onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 				m, runs := suspended(t, db, workspace.Options{TTL: ttl})
 				run := runs.Begin(t, "ann", text("b"))
@@ -269,14 +301,14 @@ func TestSuspendedCallsStayOpen(t *testing.T) {
 				require.Equal(t, "1", ids(run.Suspended()))
 				ask(t, run, "3")
 				require.NoError(t, run.Commit(t.Context()))
-				end(t, runs, run)
+				row.end(t, runs, run)
 				v := view(t, m, "ann")
-				require.Equal(t, "a c1 b c2 c c3 e3", strings.TrimSuffix(dialog(&v.Workspace), " i"))
+				require.Equal(t, row.ended, dialog(&v.Workspace))
 				require.Equal(t, "1", ids(v.Suspended()))
 				require.Equal(t, state.JSON(`{"amount":500}`), v.Suspended()[0].Input)
 
-				run = runs.Begin(t, "ann", answers("d", "1"))
-				require.Equal(t, "a c1 r1 b c2 c c3 e3", strings.TrimSuffix(dialog(&run.Workspace), " i"))
+				run = runs.Begin(t, "ann", answers(t, m, "d", "1"))
+				require.Equal(t, row.next, dialog(&run.Workspace))
 				require.Empty(t, run.Suspended())
 				run.Finish(t)
 			})
@@ -299,7 +331,7 @@ func TestPendingOfARunThatIsTakenOver(t *testing.T) {
 				m, runs := suspended(t, process, workspace.Options{TTL: ttl})
 				run := runs.Begin(t, "ann", text("b"))
 				ask(t, run, "2", "3")
-				require.NoError(t, run.Suspend("3"))
+				require.NoError(t, run.Suspend(keyOf(t, &run.Workspace, "3")))
 				require.NoError(t, run.Commit(t.Context()))
 				id := run.ID()
 				kill()
@@ -323,22 +355,24 @@ func TestPendingOfARunThatIsTakenOver(t *testing.T) {
 	}
 }
 
-// When no attempts are left, nobody makes the calls any more.
+// When no attempts are left, nobody makes the calls any more, unless somebody lets
+// the message go on.
 func TestPendingOfARunWithoutAttempts(t *testing.T) {
 	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		process, kill := asProcess(db)
 		crashed, runs := hold(t, process, workspace.Options{TTL: ttl})
 		run := runs.Begin(t, "ann", text("a"))
 		ask(t, run, "1", "2")
-		require.NoError(t, run.Suspend("1"))
+		require.NoError(t, run.Suspend(keyOf(t, &run.Workspace, "1")))
 		require.NoError(t, run.Commit(t.Context()))
 		kill()
 		_ = crashed.Close()
 		m := open(t, db, workspace.Options{TTL: ttl, Attempts: 1, Run: func(context.Context, *workspace.Run) error { return nil }})
 		require.NoError(t, settle(t.Context(), m))
 		v := view(t, m, "ann")
-		require.Equal(t, "a c1 c2 e2", dialog(&v.Workspace))
+		require.Equal(t, "a c1 c2", dialog(&v.Workspace))
 		require.Equal(t, "1", ids(v.Suspended()))
 		require.Len(t, v.DeadLetters, 1)
+		require.True(t, v.DeadLetters[0].GoesOn)
 	})
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
-	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // suspendedCalls holds the suspended calls of a workspace, by their keys, for
@@ -90,8 +89,8 @@ func (s *suspendedCalls) put(key string, call document.Suspension) {
 	s.now[key] = call
 }
 
-// add suspends open calls for a run.
-func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error {
+// add suspends open calls.
+func (s *suspendedCalls) add(st *state.State, keys []string, call document.Suspension) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended != nil {
@@ -109,7 +108,7 @@ func (s *suspendedCalls) add(runID string, st *state.State, keys []string) error
 	}
 	for _, key := range keys {
 		if _, known := next[key]; !known {
-			next[key] = document.Suspension{RunID: runID, At: ledger.CurrentTime()}
+			next[key] = call
 		}
 	}
 	if err := checkSuspended(next); err != nil {
@@ -176,7 +175,7 @@ func (s *suspendedCalls) calls(st *state.State) (calls []Suspended) {
 	for _, c := range openCalls(st) {
 		if s, ok := now[c.Key]; ok && s.Waits() {
 			c.Reason, c.RunID, c.Since, c.Until, c.Client, c.Begun = s.Reason, s.RunID, s.At, s.Until, s.Client, s.Begun
-			c.deciders = s.Deciders
+			c.deciders, c.noticeAt, c.untold = s.Deciders, s.NoticeAt(), s.Notice == document.NoticeDue
 			calls = append(calls, c)
 		}
 	}
@@ -248,6 +247,16 @@ func (s *suspendedCalls) closed(st *state.State) map[string]bool {
 	return keys
 }
 
+// noteTold notes that the program was told that a call waits.
+func (s *suspendedCalls) noteTold(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if call, ok := s.now[key]; ok {
+		call.Notice = document.NoticeGiven
+		s.now[key] = call
+	}
+}
+
 // drop removes a call that has a result.
 func (s *suspendedCalls) drop(key string) {
 	s.mu.Lock()
@@ -288,7 +297,12 @@ type Suspended struct {
 	// TTL. If the run of that message fails, it is a dead letter, and the call waits.
 	Until time.Time
 
+	// Expired is true for Options.Notify, if that time is over.
+	Expired bool
+
 	deciders *[]string
+	noticeAt time.Time // when other Managers tell the program of it, or zero
+	untold   bool
 }
 
 // Suspended returns the calls of the conversation that wait, in their order.
@@ -318,7 +332,7 @@ func (c *liveContent) mayDecide(agent string, call Suspended, kind tool.Decision
 	}
 	team := c.schema.Team()
 	member := team == nil || slices.Contains(teamOf(team), agent)
-	allowed := member && (kind != tool.DecisionAnswer || agent == call.Agent)
+	allowed := member && (kind != tool.DecisionAnswer || agent == call.Agent && c.maySay(agent))
 	if call.deciders != nil {
 		allowed = member && slices.Contains(*call.deciders, agent)
 	}
@@ -326,6 +340,11 @@ func (c *liveContent) mayDecide(agent string, call Suspended, kind tool.Decision
 		return nil
 	}
 	return &state.AccessError{Agent: agent, Op: "decide about a call in", Field: state.Messages.Name}
+}
+
+// maySay reports whether an agent may write the conversation.
+func (c *liveContent) maySay(agent string) bool {
+	return slices.ContainsFunc(c.state.As(agent).Fields(), func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable })
 }
 
 // teamOf returns the agents of a team.

@@ -64,7 +64,7 @@ func (m *telemetry) callTracer(ctx context.Context, method string, call func(wor
 	defer func() {
 		if p := recover(); p != nil {
 			m.tracerPanicked.Do(func() {
-				m.logBroken(ctx, "Tracer", "", panicOf("Tracer."+method, p))
+				m.raise(ctx, alarmPanic.of("Tracer"), "", panicOf("Tracer."+method, p))
 			})
 		}
 		if took := time.Since(began); took > m.ttl/10 {

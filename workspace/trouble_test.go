@@ -66,6 +66,7 @@ var (
 
 	refund    = workspacetest.Refund
 	answers   = workspacetest.Answers
+	keyOf     = workspacetest.KeyOf
 	dialog    = workspacetest.Dialog
 	ids       = workspacetest.IDs
 	ask       = workspacetest.Ask

@@ -151,7 +151,7 @@ func (m *Manager) sweepLater(id string) {
 			err = m.sweepUser(ctx, user, l)
 		}
 		if err != nil && ctx.Err() == nil {
-			m.logWarning(ctx, id, "user is not deleted yet", err)
+			m.raise(ctx, alarmUserNotDeleted, id, err)
 		}
 	})
 }

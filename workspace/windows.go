@@ -60,11 +60,11 @@ func (m *Manager) moveWindows(run *Run) {
 		switch {
 		case c.err == nil, errors.Is(c.err, errEpochEnded):
 		case errors.Is(c.err, errPanic):
-			m.logBroken(ctx, c.what, run.user, c.err)
+			m.raise(ctx, alarmPanic.of(c.what), run.user, c.err)
 		case errors.Is(c.err, ErrBusy) && moved.windows != nil:
 			m.lateWindows.Store(run.user, moved)
 		case context.Cause(m.ctx) == nil:
-			m.logWarning(ctx, run.user, "window was not moved", c.err)
+			m.raise(ctx, alarmWindow, run.user, c.err)
 		}
 	})
 }

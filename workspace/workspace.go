@@ -85,6 +85,9 @@ func newLiveContent(
 		view, p = shares.view(doc, part), &userPart{sharing: shares}
 	}
 	s, moved, err := loadState(schema, view)
+	if err == nil && part != nil {
+		err = inside.KeepSecrets(s, part.StrangeSecrets(schema))
+	}
 	if err == nil && p != nil {
 		err = p.redo(doc, s)
 		maps.DeleteFunc(moved, func(field string, _ document.MovedField) bool { return shares.fields[field] })

@@ -173,7 +173,7 @@ func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 		if err := nap(ctx, 30*time.Millisecond); err != nil {
 			return err
 		}
-		if err := perform(r, step, call); err != nil {
+		if err := a.perform(ctx, r, step, call); err != nil {
 			return err
 		}
 		token := newToken(id, step)
@@ -195,8 +195,9 @@ func (a *agent) handle(ctx context.Context, r *workspace.Run) error {
 	return errors.New("the message was handled before")
 }
 
-// perform applies a step to the conversation.
-func perform(r *workspace.Run, step int, call state.ToolCall) error {
+// perform applies a step to the conversation. The result of a call is an effect
+// outside.
+func (a *agent) perform(ctx context.Context, r *workspace.Run, step int, call state.ToolCall) error {
 	st := r.State()
 	msgs := state.Messages.GetOr(st, nil)
 	result := state.InferenceResult{Agent: "worker", History: msgs}
@@ -204,10 +205,14 @@ func perform(r *workspace.Run, step int, call state.ToolCall) error {
 	case 0:
 		result.Output = []state.Message{state.ToolCalls(call)}
 	case 1:
-		if len(transcript.Pending(msgs)) == 0 {
+		open := transcript.Pending(msgs)
+		if len(open) == 0 {
 			return nil // the end of another attempt has answered it
 		}
-		return state.Messages.Set(st, []state.Message{state.ToolResult(call, `"done"`)})
+		if err := a.pay(ctx, r.UserID(), open[0].Key); err != nil {
+			return err
+		}
+		return st.History().Answer(state.ToolResult(open[0], `"done"`))
 	default:
 		result.Output = []state.Message{state.AssistantText("It is done.")}
 		if err := r.Memory().Set(r.UserID(), r.Message().ID); err != nil {
@@ -215,6 +220,23 @@ func perform(r *workspace.Run, step int, call state.ToolCall) error {
 		}
 	}
 	return st.History().Append(result)
+}
+
+// bank is where the services outside keep what they have done for a user, each
+// effect under the key of its call.
+func bank(user string) string { return "bank:" + user + ":" }
+
+// pay has an effect outside of the workspace, unless its key comes again.
+func (a *agent) pay(ctx context.Context, user, key string) error {
+	for {
+		_, err := a.db.Batch(ctx, []store.Write{{Key: bank(user) + key, Cond: store.IfAbsent}})
+		if err == nil || errors.Is(err, store.ErrConflict) {
+			return nil
+		}
+		if err := nap(ctx, 30*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // share writes what a step does to what is shared.

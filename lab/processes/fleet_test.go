@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -19,6 +20,7 @@ type fleet struct {
 	fail context.CancelCauseFunc
 	task task
 	m    *workspace.Manager // only reads
+	db   store.Store        // that of m
 
 	mu    sync.Mutex
 	slots []*process
@@ -47,7 +49,8 @@ func newFleet(t *testing.T, processes int, job task) *fleet {
 	f := &fleet{task: job, slots: make([]*process, processes), holds: map[*process]map[lease]bool{}, users: map[string]*heard{}}
 	f.ctx, f.fail = context.WithCancelCause(t.Context())
 	var err error
-	if f.m, err = workspace.Open(f.ctx, open(t, job.Address), &workspace.Options{Schema: schema, TTL: job.TTL}); err != nil {
+	f.db = open(t, job.Address)
+	if f.m, err = workspace.Open(f.ctx, f.db, &workspace.Options{Schema: schema, TTL: job.TTL}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range f.slots {

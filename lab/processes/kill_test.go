@@ -46,8 +46,8 @@ func TestKill(t *testing.T) {
 }
 
 // killing kills one of four processes that handle messages, many times. It checks
-// that each message takes effect once, also on what the threads of its user share,
-// that no acknowledged commit is lost, and that providers accept each prompt.
+// that each message takes effect once, also on what the threads of its user share
+// and on a service outside that drops the keys of calls that come again, that no acknowledged commit is lost, and that providers accept each prompt.
 func killing(t *testing.T, job task, kills int) {
 	job.Job, job.TTL = "serve", killTTL
 	f := newFleet(t, 4, job)
@@ -135,6 +135,23 @@ func (f *fleet) whole(thread string) error {
 	return nil
 }
 
+// paid returns an error unless each call had its effect outside once, although
+// processes have died between the effect and its result. A run that begins anew
+// asks the model anew, so that its call is another one.
+func (f *fleet) paid(user string) error {
+	n := 0
+	for _, err := range f.db.List(f.ctx, bank(user), "", false) {
+		if err != nil {
+			return err
+		}
+		n++
+	}
+	if f.task.Takeover == workspace.TakeoverRestart && n >= lot || n == lot {
+		return nil
+	}
+	return fmt.Errorf("user %s: %d effects for %d calls", user, n, lot)
+}
+
 // talk sends the messages of a thread, each after the one before was accepted, and
 // checks their effects.
 func (f *fleet) talk(user string) error {
@@ -173,6 +190,9 @@ func (f *fleet) talk(user string) error {
 	last, ok := v.Memory().Get(user)
 	if want := fmt.Sprint("m", lot-1); !ok || last.Value != want || len(v.DeadLetters) > 0 {
 		return fmt.Errorf("user %s: the last message is %q, not %q; %d are dead", user, last.Value, want, len(v.DeadLetters))
+	}
+	if err := f.paid(user); err != nil {
+		return err
 	}
 	f.mu.Lock()
 	u := f.user(user)

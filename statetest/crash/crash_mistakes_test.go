@@ -297,6 +297,34 @@ func asksForTheCallAgain(t *testing.T, mistake bool) {
 	}.Run(t)
 }
 
+// makesAnsweredCallsAgain makes a call, and all calls again in a later attempt. A
+// service that drops repeated keys hides it.
+func makesAnsweredCallsAgain(ctx context.Context, p *crash.Process, run *workspace.Run, mistake bool) error {
+	st := run.State()
+	pay := tool.Must(tool.New("refund", "Refunds.", func(ctx context.Context, in refundIn) (string, error) {
+		_, err := looptest.Retried(ctx, p, "refund", soundKey(ctx, run, in), in)
+		return "done", err
+	}))
+	if st.History().Len() == 0 {
+		said := state.ToolCalls(state.ToolCall{ID: "call_1", Name: "refund", Input: `{"amount":10}`})
+		if err := errors.Join(st.History().Append(state.InferenceResult{Output: []state.Message{said}}), run.Commit(ctx)); err != nil {
+			return err
+		}
+	}
+	calls := st.History().Pending()
+	if r, ok := st.History().Last(); ok && mistake && run.Attempt() > 0 {
+		calls = r.Output[0].(state.ToolCallMessage).Calls()
+	}
+	step, err := tool.BeginStep(ctx, st, []*tool.Tool{pay}, calls)
+	if err != nil {
+		return err
+	}
+	if step.Run(ctx); len(st.History().Pending()) > 0 {
+		_, err = step.Answer()
+	}
+	return errors.Join(err, run.Commit(ctx))
+}
+
 func init() {
 	programs = append(programs,
 		mistakes.Program{Row: 20, Part: "crash", Name: "no key", Words: []string{"effect refund was made 2 times, want 1: it has no key", "again: go test -run '^TestBroken$/"},
@@ -340,6 +368,8 @@ func init() {
 			})},
 		mistakes.Program{Part: "crash", Name: "call left open", Words: []string{"the undisturbed case fails", "OpenAI would refuse the conversation", "call_1"},
 			Run: leavesCallOpen},
+		mistakes.Program{Part: "crash", Name: "answered call made again", Words: []string{"effect refund is made at", "for a call that has a result"},
+			Run: agent(makesAnsweredCallsAgain)},
 		mistakes.Program{Part: "crash", Name: "message of the user repeated", Words: []string{"the conversation has the messages of the user"},
 			Run: agent(repeatsUser)},
 		mistakes.Program{Part: "crash", Name: "message of the user lost", Words: []string{"the conversation has the messages of the user"},

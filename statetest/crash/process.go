@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 
 	"github.com/agentstate/state"
@@ -89,8 +90,20 @@ func (p *Process) Effect(ctx context.Context, name, key string, input any) (stat
 		if run, ok := workspace.FromContext(ctx); ok {
 			e.Run, e.attempt = run.ID(), run.Attempt()
 			p.w.secrets.Add(run.State()) // the timeline has the input
+			if isAnswered(run.State(), e.Call) {
+				p.w.fail(fmt.Sprintf("effect %s is made at %s for a call that has a result", name, at))
+			}
 		}
 		return `{"ok":true}`, p.w.makeEffect(e)
+	})
+}
+
+// isAnswered reports whether the conversation has a result for the call with a
+// key: its function must not be called any more.
+func isAnswered(st *state.State, key string) bool {
+	return key != "" && slices.ContainsFunc(state.Messages.GetOr(st, nil), func(m state.Message) bool {
+		r, ok := m.(state.ToolResultMessage)
+		return ok && r.Call().Key == key
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -153,7 +152,8 @@ func (w *World) run(ctx context.Context, run *workspace.Run) error {
 	for _, word := range []string{"text-", "answered"} {
 		run.Emit(word)
 	}
-	call := state.ToolCall{ID: "call-" + run.Message().ID, Name: "tool-called", Input: `{"why":"text-argued"}`, Key: callkey.New()}
+	id := run.Message().ID
+	call := state.ToolCall{ID: "call-" + id, Name: "tool-called", Input: `{"why":"text-argued"}`, Key: "key-" + id}
 	err := state.Messages.Set(run.State(), []state.Message{state.AssistantText("text-answered"), state.ToolCalls(call)})
 	for _, f := range w.fields {
 		err = errors.Join(err, run.State().KV().Set(f.name, "value-of-"+f.name))
@@ -167,7 +167,7 @@ func (w *World) run(ctx context.Context, run *workspace.Run) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if run.Message().ID == "fails" {
+	if id == "fails" {
 		return errors.New("the run fails")
 	}
 	return nil

@@ -54,7 +54,7 @@ func (s *suite) Takeover(t *testing.T) {
 				RequireAbout(t, ttl, 3*ttl/2, time.Since(began))
 				require.NoError(t, m.Wait(t.Context()))
 				if how == workspace.TakeoverResume {
-					require.Equal(t, []string{"1[first] 2", "2[first again] 3"}, seen)
+					require.Equal(t, []string{"1[first] 2", "2[first again] 4"}, seen) // with the result that closes the call
 				} else {
 					require.Equal(t, []string{"1[] 1", "2[again] 2"}, seen)
 				}

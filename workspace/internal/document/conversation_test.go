@@ -481,6 +481,7 @@ func TestEffectsAreSigned(t *testing.T) {
 	_, effects := commit(t, d, saved, st.Snapshot())
 	require.Equal(t, []state.Effect{
 		{Part: "field", Field: "token", Kind: "set", Value: `"s3cret"`},
+		{Part: "secret", Field: "token", Kind: "set", Value: `true`},
 		{Part: "conversation", Field: "version", Kind: "set", Value: "1"},
 	}, effects)
 

@@ -50,6 +50,9 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 	}
 	st, fieldsMoved, err := inside.ImportForm(schema, &whole, kept)
 	if err == nil {
+		err = inside.KeepSecrets(st, d.StrangeSecrets(schema))
+	}
+	if err == nil {
 		if kept == nil {
 			d.conversation.keep(schema, st)
 		} else if OnKeptLoad != nil {

@@ -47,7 +47,7 @@ func (d *Document) save(from, to *state.State, moved Moved) ([]state.Effect, *sa
 	if err != nil {
 		return nil, nil, err
 	}
-	effects = slices.Insert(effects, 0, added...)
+	effects = append(slices.Insert(effects, 0, added...), d.markSecrets(to.Schema(), effects)...)
 	if d.version() != to.Version() {
 		effects = append(effects, versionEffect(to.Version()))
 	}

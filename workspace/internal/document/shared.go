@@ -23,7 +23,7 @@ const (
 // those of the shared fields.
 func (d *Document) WithShared(part *Document, names map[string]bool, memory bool) *Document {
 	c := d.Clone()
-	for _, p := range []string{PartField, PartKey} {
+	for _, p := range []string{PartField, PartKey, PartSecret} {
 		for name := range names {
 			if v := part.get(p, name); v != nil || c.Has(p, name) {
 				c.put(p, name, v)

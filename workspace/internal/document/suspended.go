@@ -37,8 +37,42 @@ type Suspension struct {
 	// known. The call does not wait while it is Made.
 	Begun bool `json:"begun,omitempty"`
 	Made  bool `json:"made,omitempty"`
+	// Notice says whether the program is to be told, or was told, that the call
+	// waits: "" if it need not be.
+	Notice Notice `json:"notice,omitempty"`
 	// Approval is that of a call that is to be made, until it has a result.
 	Approval *Approval `json:"approval,omitempty"`
+}
+
+// Notice is a state of telling the program of a call.
+type Notice string
+
+// The states of a Notice.
+const (
+	NoticeDue   Notice = "due"
+	NoticeGiven Notice = "given"
+)
+
+// noticeDelay is the time after which other Managers tell the program of a call:
+// the end of the run that has suspended it may take so long.
+const noticeDelay = 30 * time.Second
+
+// NoticeAt returns when others tell the program that the call waits, or the zero
+// time if they need not.
+func (s Suspension) NoticeAt() (at time.Time) {
+	if s.Waits() && s.Notice == NoticeDue {
+		at = s.At.Add(noticeDelay)
+	}
+	return at
+}
+
+// dueAt returns when somebody has to look at the call, or the zero time.
+func (s Suspension) dueAt() time.Time {
+	at := s.NoticeAt()
+	if s.Waits() && !s.Until.IsZero() && (at.IsZero() || s.Until.Before(at)) {
+		at = s.Until
+	}
+	return at
 }
 
 // Approval says who has approved a call, and with which arguments in place of
@@ -74,21 +108,21 @@ func ChangesSuspended(effects []state.Effect) bool {
 }
 
 // CountSuspended returns the number of calls that are suspended after effects,
-// which the document does not have yet, and until when the first of those waits
-// about which nobody has decided, or the zero time.
-func (d *Document) CountSuspended(effects []state.Effect) (calls int, until time.Time, err error) {
+// which the document does not have yet, and when the first of them expires or is to
+// be told of, or the zero time.
+func (d *Document) CountSuspended(effects []state.Effect) (calls int, due time.Time, err error) {
 	after := d.Clone()
 	others := func(e state.Effect) bool { return e.Part != PartSuspended }
 	if err := after.Apply(slices.DeleteFunc(slices.Clone(effects), others)); err != nil {
-		return 0, until, err
+		return 0, due, err
 	}
 	list, err := after.Suspended()
 	for _, s := range list {
-		if s.Waits() && !s.Until.IsZero() && (until.IsZero() || s.Until.Before(until)) {
-			until = s.Until
+		if at := s.dueAt(); !at.IsZero() && (due.IsZero() || at.Before(due)) {
+			due = at
 		}
 	}
-	return len(list), until, err
+	return len(list), due, err
 }
 
 // SuspendedEffects returns the effects that turn one list of suspended calls
@@ -173,12 +207,18 @@ const approvedBefore = "The call was approved before, and may have been made. "
 // again returns a suspension that waits for a decision, after a run that has not
 // said how the call ended. note begins the reason of a call that was approved.
 func (s Suspension) again(note string) Suspension {
+	if s.Waits() {
+		return s
+	}
 	if s.Made {
 		s.Made, s.Reason = false, runctx.ErrBegun.Error()
 	} else if s.Approval != nil {
 		s.Reason = note + s.Reason
 	}
 	s.Approval = nil
+	if s.Notice == NoticeGiven {
+		s.Notice = NoticeDue
+	}
 	return s
 }
 

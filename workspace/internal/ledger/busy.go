@@ -42,6 +42,9 @@ func (h *Head) listed() (l listed) {
 	return l
 }
 
+// in reports whether a list has the workspace.
+func (l listed) in(b BusyList) bool { return b == Running && l.running || b == Waiting && l.waiting }
+
 // maxBusyWrites is how many writes appendBusy appends at most.
 const maxBusyWrites = 4
 

@@ -21,6 +21,7 @@ type world struct {
 	queue                      []string
 	done                       []ending
 	dead                       []string
+	stands                     map[string]bool // ids of messages that a run has stored and given up
 	forgotten                  map[string]bool // ids of deleted workspaces
 	deleted                    bool
 	text                       text
@@ -273,7 +274,15 @@ func (g *ghost) step(w *world, c *call) {
 		w.version, w.deleted = w.version+1, false
 		g.number(w)
 	}
+	stand := func(id string, stands bool) {
+		w.stands = maps.Clone(w.stands)
+		if w.stands == nil {
+			w.stands = map[string]bool{}
+		}
+		w.stands[id] = stands
+	}
 	end := func(as work.Ending) {
+		stand(w.run.id, false)
 		record()
 		w.done = append(slices.Clip(w.done), ending{w.run.id, string(as)})
 	}
@@ -340,14 +349,25 @@ func (g *ghost) step(w *world, c *call) {
 			record()
 		}
 	}
-	giveUp := func() {
-		record()
+	// leave ends a run whose message is given up: its calls stay open. It reports
+	// whether there was something to do.
+	leave := func() (changed bool) {
+		w.text, changed = w.text.undecided()
+		return changed
+	}
+	giveUp := func(stored bool) {
 		if w.run.ticket {
+			record()
 			return
 		}
+		if stored = stored && w.version > w.run.from; stored {
+			stand(w.run.id, true)
+		}
+		record()
 		w.dead = append(slices.Clip(w.dead), w.run.id)
 		g.x.count["dead"]++
 		for len(w.dead) > maxDeadLetters {
+			stand(w.dead[0], false)
 			other(w.dead[0], work.EndingDropped)
 			w.dead = slices.Clone(w.dead[1:])
 			g.x.count["dropped"]++
@@ -431,6 +451,7 @@ func (g *ghost) step(w *world, c *call) {
 			}
 		} else {
 			edits()
+			stand(w.run.id, false)
 			other(w.run.id, work.EndingFinished)
 		}
 		purge()
@@ -438,9 +459,10 @@ func (g *ghost) step(w *world, c *call) {
 	case "fail":
 		mine()
 		need(w.chain == c.at.Chain, "what the run has committed before is lost")
-		if changed := answer(""); !w.run.ticket {
-			giveUp()
-		} else if changed {
+		if !w.run.ticket {
+			leave()
+			giveUp(true)
+		} else if answer("") {
 			record()
 		}
 		next()
@@ -487,7 +509,11 @@ func (g *ghost) step(w *world, c *call) {
 		}
 		if attempt >= g.x.attempts {
 			if !w.run.ticket {
-				giveUp()
+				if !restart {
+					w.text = before
+					leave()
+				}
+				giveUp(!restart)
 			} else if changed {
 				record()
 			}
@@ -521,6 +547,7 @@ func (g *ghost) step(w *world, c *call) {
 		w.queue = append(slices.Clone(w.queue), c.id)
 	case "discard":
 		need(takeDead(c.id) || takeQueued(c.id), "there is no such message")
+		stand(c.id, false)
 		other(c.id, work.EndingDiscarded)
 	case "withdraw":
 		if w.run != nil && w.run.id == c.id {
@@ -548,7 +575,7 @@ func (g *ghost) step(w *world, c *call) {
 		}
 		w.token++
 		w.version++
-		w.run, w.queue, w.dead, w.text = nil, nil, nil, text{}
+		w.run, w.queue, w.dead, w.stands, w.text = nil, nil, nil, nil, text{}
 		w.purge, w.gone = 0, w.version
 		if c.kind == "delete" {
 			w.forgotten = maps.Clone(w.forgotten)
@@ -660,6 +687,9 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 			r.Renewals != w.run.beat || r.Attempt != w.run.attempt || r.Base.Version != w.run.from {
 			g.x.violated("the run is %s %q, token %d, beat %d, attempt %d, from %d, not %+v",
 				r.Message.ID, r.LeaseID, r.Token, r.Renewals, r.Attempt, r.Base.Version, w.run)
+		}
+		if r.Message.Stands != w.stands[r.Message.ID] {
+			g.x.violated("the conversation has the message of the run: %v, not %v", r.Message.Stands, w.stands[r.Message.ID])
 		}
 		if h.start().Version > r.Base.Version {
 			g.x.violated("I6: the snapshot is at %d, past the base of the run, %d", h.start().Version, r.Base.Version)

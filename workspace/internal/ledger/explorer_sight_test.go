@@ -65,6 +65,7 @@ type sightMessage struct {
 	ID     string
 	Blob   string
 	Ticket bool
+	Stands bool
 }
 
 type sightList struct {

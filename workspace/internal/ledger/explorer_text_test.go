@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,10 +22,10 @@ type text struct {
 	entries   []int
 	results   []int // each refers to a message, and to no other
 	messages  map[int]line
-	suspended map[string]string // the ids of runs, by the id of the call that each has suspended
-	edited    int               // how often the ledger has made effects, each time a version of the state
-	last      int               // the highest number that a message has had
-	given     []given           // which records have given the numbers
+	suspended map[string]waiting // by the id of the call, which is its key too
+	edited    int                // how often the ledger has made effects, each time a version of the state
+	last      int                // the highest number that a message has had
+	given     []given            // which records have given the numbers
 }
 
 // given says that a record has given the numbers up to the last.
@@ -32,6 +33,13 @@ type given struct {
 	run  string // the id of its message
 	time int64  // in Unix milliseconds
 	last int
+}
+
+// waiting is what is known of a suspended call.
+type waiting struct {
+	run      string // that has suspended it
+	approved bool
+	again    bool // it was approved, and its run has ended
 }
 
 // line is a message of a text.
@@ -77,8 +85,8 @@ func (t text) encode() string {
 	for n, m := range t.messages {
 		messages[strconv.Itoa(n)] = m.raw
 	}
-	for id, run := range t.suspended {
-		suspended[id] = suspension(id, run)
+	for id, w := range t.suspended {
+		suspended[id] = suspension(id, w)
 	}
 	var parts []string
 	for _, part := range []struct {
@@ -121,10 +129,16 @@ func (t *text) give(run string, time int64) {
 	}
 }
 
-func suspension(id, run string) string {
-	s := `{"run_id":"` + run + `","calls":1`
+func suspension(id string, w waiting) string {
+	s := `{"run_id":"` + w.run + `"`
+	if w.again {
+		s += `,"reason":"The call was approved before, and may have been made. "`
+	}
 	if at := expiryOf(id); at > 0 {
 		s += `,"until":"` + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + `"`
+	}
+	if w.approved {
+		s += `,"approval":{"by":"ann"}`
 	}
 	return s + "}"
 }
@@ -137,10 +151,10 @@ func expiryOf(id string) (ms int64) {
 	return ms % 3 * (ms + 1)
 }
 
-// expires returns when the first suspended call expires, or 0.
+// expires returns when the first call expires about which nobody has decided, or 0.
 func (t text) expires() (first int64) {
-	for id := range t.suspended {
-		if at := expiryOf(id); at > 0 && (first == 0 || at < first) {
+	for id, w := range t.suspended {
+		if at := expiryOf(id); at > 0 && !w.approved && (first == 0 || at < first) {
 			first = at
 		}
 	}
@@ -164,18 +178,44 @@ func (t text) open() []int {
 	return places
 }
 
+// undecided returns the text in which the calls that are approved wait again. It
+// reports whether that is a change.
+func (t text) undecided() (text, bool) {
+	t, changed := t.clone(), false
+	for id, w := range t.suspended {
+		if w.approved {
+			t.suspended[id], changed = waiting{run: w.run, again: true}, true
+		}
+	}
+	if changed {
+		t.edited++
+	}
+	return t, changed
+}
+
 // answered returns the text in which the calls that a run has made since base
-// are answered, except for those that are suspended. Those that the run with the
-// id cancelled has suspended are answered too. It reports whether that is a
+// are answered, except for those that are suspended, which wait again if they were
+// approved. If cancelled is not empty, those that the run with this id has
+// suspended, or that are approved, are answered too. It reports whether that is a
 // change.
 func (t text) answered(base text, cancelled string) (text, bool) {
 	t = t.clone()
-	before := len(t.suspended)
-	maps.DeleteFunc(t.suspended, func(_, run string) bool { return run == cancelled })
-	changed := len(t.suspended) < before
+	changed, texts := false, map[string]string{}
+	for id, w := range t.suspended {
+		switch {
+		case cancelled == "" && w.approved:
+			t.suspended[id], changed = waiting{run: w.run, again: true}, true
+		case cancelled != "" && (w.run == cancelled || w.approved):
+			delete(t.suspended, id)
+			if texts[id], changed = noResult, true; !w.approved {
+				texts[id] = "The call was not made: the run was ended."
+			}
+		}
+	}
 	for _, i := range slices.Backward(t.open()) {
 		n := t.entries[i]
-		if id := t.messages[n].call; t.suspended[id] == "" && !slices.Contains(base.entries, n) {
+		id := t.messages[n].call
+		if _, waits := t.suspended[id]; !waits && (!slices.Contains(base.entries, n) || texts[id] != "") {
 			t.entries = slices.Insert(t.entries, i+1, -n)
 			changed = true
 		}
@@ -187,7 +227,8 @@ func (t text) answered(base text, cancelled string) (text, bool) {
 	number := func(entries []int) { // the answers are numbered in their order
 		for i, n := range entries {
 			if n < 0 {
-				entries[i] = t.say(line{t.messages[-n].call, true, resultOf(t.messages[-n].call, noResult, true)})
+				id := t.messages[-n].call
+				entries[i] = t.say(line{id, true, resultOf(id, cmp.Or(texts[id], noResult), true)})
 			}
 		}
 	}
@@ -225,11 +266,11 @@ const noResult = "There is no result: the call may have been made."
 const userSays = `{"type":"text","role":"user","content":"hello"}`
 
 func callOf(id string) string {
-	return `{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"` + id + `","name":"f"}],"stop_reason":"tool"}`
+	return `{"type":"tool_call","role":"assistant","tools":[{"type":"tool","id":"` + id + `","name":"f","key":"` + id + `"}],"stop_reason":"tool"}`
 }
 
 func resultOf(id, content string, failed bool) string {
-	m := `{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"` + id + `","name":"f"},"content":"` + content +
+	m := `{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"` + id + `","name":"f","key":"` + id + `"},"content":"` + content +
 		`","stop_reason":"tool"`
 	if failed {
 		m += `,"is_error":true`
@@ -241,7 +282,7 @@ func resultOf(id, content string, failed bool) string {
 const (
 	editCall    state.EffectKind = "call"    // the user says something, and the model calls a tool
 	editResult  state.EffectKind = "result"  // the call at a place has a result, suspended or not
-	editSuspend state.EffectKind = "suspend" // the call at a place is suspended by a run
+	editSuspend state.EffectKind = "suspend" // the call at a place is suspended by a run, and approved if n is 1
 	editInfer   state.EffectKind = "infer"   // a result is added that refers to the message n
 	editForget  state.EffectKind = "forget"  // the first n messages leave the conversation
 	editPop     state.EffectKind = "pop"     // the result n is removed
@@ -297,12 +338,12 @@ func (e edit) effects(t text) []state.Effect {
 	case editResult:
 		entries.Kind, entries.N, entries.Value = state.EffectInsert, e.n+1, state.JSON(fmt.Sprintf("[%d]", n))
 		effects := []state.Effect{set(document.PartMessage, strconv.Itoa(n), resultOf(e.field, "done", false)), entries}
-		if t.suspended[e.field] != "" {
+		if _, waits := t.suspended[e.field]; waits {
 			effects = append(effects, state.Effect{Part: document.PartSuspended, Field: e.field, Kind: state.EffectDelete})
 		}
 		return effects
 	case editSuspend:
-		return []state.Effect{set(document.PartSuspended, e.field, suspension(e.field, e.more[0]))}
+		return []state.Effect{set(document.PartSuspended, e.field, suspension(e.field, waiting{run: e.more[0], approved: e.n > 0}))}
 	}
 	x := state.Effect{Part: document.PartKey, Field: e.field, Kind: e.do, N: e.n}
 	switch {
@@ -332,7 +373,7 @@ func (e edit) on(t text) text {
 	t = t.clone()
 	if t.lists == nil {
 		t.lists, t.values = map[string][]string{}, map[string]string{}
-		t.messages, t.suspended = map[int]line{}, map[string]string{}
+		t.messages, t.suspended = map[int]line{}, map[string]waiting{}
 	}
 	list := slices.Clone(t.lists[e.field])
 	switch e.do {
@@ -346,7 +387,7 @@ func (e edit) on(t text) text {
 		delete(t.suspended, e.field)
 		return t
 	case editSuspend:
-		t.suspended[e.field] = e.more[0]
+		t.suspended[e.field] = waiting{run: e.more[0], approved: e.n > 0}
 		return t
 	case editInfer:
 		t.results = append(t.results, e.n)
@@ -421,8 +462,11 @@ func (a *actor) callEdit(t text, run string) (edit, bool) {
 	if open := t.open(); len(open) > 0 && x.chance(0.6) {
 		i := open[x.rng.IntN(len(open))]
 		id := t.messages[t.entries[i]].call
-		if run != "" && t.suspended[id] == "" && x.chance(0.6) {
+		switch w, waits := t.suspended[id]; {
+		case run != "" && !waits && x.chance(0.6):
 			return edit{do: editSuspend, field: id, more: []string{run}}, true
+		case run != "" && waits && !w.approved && x.chance(0.6):
+			return edit{do: editSuspend, field: id, n: 1, more: []string{w.run}}, true
 		}
 		return edit{do: editResult, field: id, n: i}, true
 	}

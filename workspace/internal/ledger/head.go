@@ -49,7 +49,8 @@ type Head struct {
 	Past past `json:"past,omitzero"`
 	// Suspended is the number of calls that wait for a result from outside.
 	Suspended int `json:"suspended,omitempty"`
-	// Expires is until when the first of them waits, as Unix time in ms, or 0.
+	// Expires is when the first of them expires, or is to be told of, as Unix time in
+	// ms, or 0.
 	Expires int64 `json:"expires_ms,omitempty"`
 	// Purge is the version that replaced or deleted a secret, or 0. Older
 	// records are to be compacted away.

@@ -65,7 +65,7 @@ var mutants = []mutant{
 		{"busy.go", "		if is.expires > 0 {", "		if is.expires > 0 && was.expires == 0 {"},
 	}},
 	{name: "the last call to expire counts", edits: []textEdit{
-		{inDocument + "suspended.go", "s.Until.Before(until)", "until.Before(s.Until)"},
+		{inDocument + "suspended.go", "at.Before(due)", "due.Before(at)"},
 	}},
 	{name: "a workspace without content expires", edits: []textEdit{
 		{"operation.go", "t.Snapshot, t.Purge, t.Suspended, t.Expires = nil, 0, 0, 0", "t.Snapshot, t.Purge, t.Suspended = nil, 0, 0"},
@@ -251,7 +251,19 @@ var mutants = []mutant{
 		{"deadletter.go", "rest := append(list[:i:i], list[i+1:]...)", "rest := list"},
 	}},
 	{name: "a retry forgets the message", edits: []textEdit{
-		{"operation.go", "		t.enqueue(m)\n		return nil\n", "		_ = m\n		return nil\n"},
+		{"operation.go", "		t.enqueue(t.storeMessage(m))\n", "		_ = m\n"},
+	}},
+	{name: "a message that was stored and given up does not stand", edits: []textEdit{
+		{"holder.go", "t.Run.Message.Stands || stored", "t.Run.Message.Stands || stored && false"},
+	}},
+	{name: "a message stands that was undone", edits: []textEdit{
+		{"holder.go", "kind != KindRollback && t.Version", "t.Version"},
+	}},
+	{name: "a message stands no longer when it is given up twice", edits: []textEdit{
+		{"holder.go", "t.Run.Message.Stands || stored", "stored"},
+	}},
+	{name: "approved calls of a message that is given up stay approved", edits: []textEdit{
+		{"transition.go", "return doc.GiveUp() })", "return nil, nil })"},
 	}},
 	{name: "a dead letter that is sent again stays", edits: []textEdit{
 		{"submission.go", "if s.Message.Stands, err = t.takeDeadLetterFor(s.Message); err != nil {", "if err := error(nil); err != nil {"},

@@ -180,10 +180,10 @@ func (t *transition) addRecord(r work.Record) error {
 	if document.ChangesSuspended(r.Effects) {
 		doc, err := t.reader.Content(t.ctx, t.Head, t.Position())
 		if err == nil {
-			var until time.Time
-			t.Suspended, until, err = doc.CountSuspended(r.Effects)
-			if t.Expires = 0; !until.IsZero() {
-				t.Expires = max(1, until.UnixMilli())
+			var due time.Time
+			t.Suspended, due, err = doc.CountSuspended(r.Effects)
+			if t.Expires = 0; !due.IsZero() {
+				t.Expires = max(1, due.UnixMilli())
 			}
 		}
 		if err != nil {

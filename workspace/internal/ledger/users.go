@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,12 +75,19 @@ func ReadHead(ctx context.Context, db store.Store, s *Sealer, id string) (UserHe
 
 // Heads yields the heads of the workspaces in the list, some at a time, in the
 // order of the keys, but not those of users to skip. It ends with the first error
-// of the store.
+// of the store. It deletes keys that no head has, as somebody who writes to the
+// store by hand may leave them.
 func (b BusyList) Heads(ctx context.Context, db store.Store, s *Sealer, skip func(user string) bool) iter.Seq2[[]UserHead, error] {
 	return func(yield func([]UserHead, error) bool) {
 		var keys []string
 		read := func() bool {
 			heads, err := readHeads(ctx, db, s, keys)
+			for _, key := range keys {
+				if err == nil && !b.isListed(heads, key) {
+					err = b.dropOrphan(ctx, db, s, strings.TrimPrefix(key, headPrefix))
+				}
+			}
+			heads = slices.DeleteFunc(heads, func(u UserHead) bool { return u.Head != nil && !u.Head.listed().in(b) })
 			keys = keys[:0]
 			return yield(heads, err) && err == nil
 		}
@@ -89,8 +97,15 @@ func (b BusyList) Heads(ctx context.Context, db store.Store, s *Sealer, skip fun
 				return
 			}
 			name := strings.TrimPrefix(e.Key, string(b))
-			if user, err := decodeUser(name); err != nil || skip(user) {
-				continue // a name that no user has leads to no head
+			switch user, err := userNamed(name); {
+			case err != nil: // a name that no user has leads to no head
+				if err := b.dropOrphan(ctx, db, s, name); err != nil {
+					yield(nil, err)
+					return
+				}
+				continue
+			case skip(user):
+				continue
 			}
 			if keys = append(keys, headPrefix+name); len(keys) == busyAtOnce && !read() {
 				return
@@ -100,6 +115,41 @@ func (b BusyList) Heads(ctx context.Context, db store.Store, s *Sealer, skip fun
 			read()
 		}
 	}
+}
+
+// isListed reports whether one of the heads may be that of a key, and have the key
+// of the list.
+func (b BusyList) isListed(heads []UserHead, key string) bool {
+	i := slices.IndexFunc(heads, func(u UserHead) bool { return headPrefix+EncodeUser(u.User) == key })
+	return i >= 0 && (heads[i].Head == nil || heads[i].Head.listed().in(b))
+}
+
+// dropOrphan deletes the key of a name, unless its head has it by now. A head that
+// gets the key later writes it anew, with another revision.
+func (b BusyList) dropOrphan(ctx context.Context, db store.Store, s *Sealer, name string) error {
+	listed, err := db.Get(ctx, string(b)+name)
+	if err != nil || listed[0].Revision == "" {
+		return err
+	}
+	if _, err := userNamed(name); err == nil {
+		heads, err := readHeads(ctx, db, s, []string{headPrefix + name})
+		if err != nil || b.isListed(heads, headPrefix+name) {
+			return err
+		}
+	}
+	err = store.Delete(ctx, db, listed[0].Key, store.IfRevision(listed[0].Revision))
+	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrReadOnly) {
+		err = nil
+	}
+	return err
+}
+
+// userNamed returns the user whose name follows the prefix of a list.
+func userNamed(name string) (user string, err error) {
+	if user, err = decodeUser(name); err == nil {
+		_, err = HeadKey(user)
+	}
+	return user, err
 }
 
 // readHeads returns the heads that have keys, without those that do not exist.

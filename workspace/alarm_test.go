@@ -1,0 +1,329 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/testkit"
+	"github.com/agentstate/state/internal/test/workspacetest"
+	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
+	"github.com/agentstate/state/workspace"
+)
+
+// What is logged at LevelWarn and above is in one table of the package, and
+// docs/production.md says what to do about each.
+func TestProductionListsTheAlarms(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return string(text)
+	}
+	declared, listed := map[string]string{}, map[string]string{}
+	for _, m := range regexp.MustCompile(`alarm\{"(.+)", slog\.Level(\w+)\}`).FindAllStringSubmatch(read("alarm.go"), -1) {
+		declared[m[1]] = strings.ToLower(m[2])
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (warn|error) \\| .+ \\|$").FindAllStringSubmatch(read("../docs/production.md"), -1) {
+		listed[m[1]] = m[2]
+	}
+	require.NotEmpty(t, declared)
+	require.Empty(t, cmp.Diff(declared, listed))
+
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || file == "alarm.go" {
+			continue
+		}
+		for _, call := range regexp.MustCompile(`(?m)^.*logEvent\(.*slog\.Level(Warn|Error).*$`).FindAllString(read(file), -1) {
+			t.Errorf("%s: no alarm: %s", file, call)
+		}
+	}
+	for name := range declared {
+		require.Contains(t, alarming, name, "no test raises it")
+	}
+}
+
+// rig is a store with faults, and a log of alarms.
+type rig struct {
+	*testing.T
+	db    *store.Memory
+	fault atomic.Pointer[workspacetest.Fault]
+	log   testkit.Buffer
+}
+
+func (r *rig) open(o workspace.Options) *workspace.Manager {
+	db := withFaults(r.db, func(writes []store.Write) (bool, error) {
+		if f := r.fault.Load(); f != nil {
+			return (*f)(writes)
+		}
+		return false, nil
+	})
+	o.Logger = slog.New(slog.NewTextHandler(&r.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return open(r, db, o)
+}
+
+func (r *rig) breaks(f workspacetest.Fault) { r.fault.Store(&f) }
+
+// heads is a fault of writes of heads.
+func heads(err error) workspacetest.Fault {
+	return func(writes []store.Write) (bool, error) {
+		for _, w := range writes {
+			if w.Key == annsHead {
+				return false, err
+			}
+		}
+		return false, nil
+	}
+}
+
+// handle handles a message of ann's, whatever comes of it.
+func (r *rig) handle(m *workspace.Manager, id string) {
+	_, _ = m.Handle(context.Background(), "ann", text(id))
+}
+
+func (r *rig) submit(m *workspace.Manager, msg workspace.Message) {
+	_, _ = m.Submit(context.Background(), "ann", msg)
+	synctest.Wait()
+}
+
+// untilEnd is an Options.Run that ends with its context.
+func untilEnd(ctx context.Context, _ *workspace.Run) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func failing(context.Context, *workspace.Run) error { return errors.New("no model") }
+
+// alarming has what raises each alarm.
+var alarming = map[string]func(r *rig){
+	"dead letter": func(r *rig) { r.handle(r.open(workspace.Options{Run: failing}), "1") },
+	"dead letter dropped": func(r *rig) {
+		m := r.open(workspace.Options{Run: failing, DeadLetters: 1})
+		r.handle(m, "1")
+		r.handle(m, "2")
+	},
+	"queue full": func(r *rig) {
+		m := r.open(workspace.Options{Run: untilEnd, Queue: 1})
+		for _, id := range []string{"1", "2", "3"} {
+			r.submit(m, text(id))
+		}
+	},
+	"run fenced":             loseHolder,
+	"holder record was lost": loseHolder,
+	"late heartbeat": func(r *rig) {
+		r.submit(r.open(workspace.Options{Run: untilEnd, TTL: 30 * time.Second}), text("1"))
+		r.breaks(func(writes []store.Write) (bool, error) { return false, errAway })
+		time.Sleep(25 * time.Second)
+		r.fault.Store(nil)
+		time.Sleep(time.Minute)
+	},
+	"run was not begun": func(r *rig) {
+		r.handle(r.open(workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+			return notes.Set(run.State(), []string{"a"})
+		}}), "1")
+		other := state.MustSchema(&state.Field[int]{Name: notes.Name})
+		r.submit(r.open(workspace.Options{Run: nothing, Schema: other}), text("2"))
+	},
+	"holder record was not deleted": func(r *rig) {
+		m := r.open(workspace.Options{Run: nothing})
+		r.handle(m, "1")
+		r.breaks(func([]store.Write) (bool, error) { return false, errAway })
+		_ = m.Close()
+	},
+	"store error": func(r *rig) {
+		m := r.open(workspace.Options{Run: nothing})
+		var once atomic.Bool
+		r.breaks(func(writes []store.Write) (bool, error) {
+			if writes != nil && !once.Swap(true) {
+				return false, errAway
+			}
+			return false, nil
+		})
+		r.handle(m, "1")
+	},
+	"unknown outcome": func(r *rig) {
+		m := r.open(workspace.Options{Run: nothing})
+		var lost atomic.Bool
+		r.breaks(func(writes []store.Write) (bool, error) {
+			switch made, err := heads(store.ErrUnknownOutcome)(writes); {
+			case lost.Load():
+				return false, errAway
+			case err != nil:
+				lost.Store(true)
+				return true, err
+			default:
+				return made, err
+			}
+		})
+		r.handle(m, "1")
+	},
+	"contention": func(r *rig) {
+		m := r.open(workspace.Options{Run: nothing})
+		var n atomic.Int32
+		r.breaks(func(writes []store.Write) (bool, error) {
+			if n.Load() < 10 {
+				_, err := heads(store.ErrConflict)(writes)
+				if err != nil {
+					n.Add(1)
+				}
+				return false, err
+			}
+			return false, nil
+		})
+		r.handle(m, "1")
+	},
+	"compaction failed": func(r *rig) {
+		m := r.open(workspace.Options{Run: nothing})
+		r.handle(m, "1")
+		r.breaks(func([]store.Write) (bool, error) { return false, store.ErrRefused })
+		require.Error(r, m.Compact(r.Context(), "ann"))
+	},
+	"user is not deleted yet": func(r *rig) {
+		m := r.open(workspace.Options{Run: nothing})
+		_, err := m.Store("ann").Put(r.Context(), "k", nil, store.Always)
+		require.NoError(r, err)
+		r.handle(m, "1")
+		r.breaks(func(writes []store.Write) (bool, error) {
+			for _, w := range writes {
+				if w.Delete && strings.HasPrefix(w.Key, "agent:data:") {
+					return false, store.ErrRefused
+				}
+			}
+			return false, nil
+		})
+		require.Error(r, m.DeleteUser(r.Context(), "ann"))
+		time.Sleep(time.Minute)
+	},
+	"calls have expired and are not answered": func(r *rig) {
+		o := newOffice(r.T, tool.Expires(time.Hour))
+		_, err := o.hear(r.T, "pay a")
+		require.NoError(r, err)
+		require.NoError(r, o.m.Close())
+		r.db = o.db
+		m := r.open(workspace.Options{Run: nothing, Schema: state.MustSchema()})
+		r.breaks(heads(store.ErrRefused))
+		time.Sleep(2 * time.Hour)
+		_ = m.Close()
+	},
+	"window was not moved": func(r *rig) {
+		w := &transcript.Window{
+			Target: 4, Keep: 3, Tokens: func(state.Message) int { return 1 },
+			Summarize: func(context.Context, transcript.Past) (string, error) { return "", errors.New("no model") },
+		}
+		m := r.open(workspace.Options{Window: w, Run: func(ctx context.Context, run *workspace.Run) error {
+			_, err := w.Messages(ctx, run.State(), 0)
+			return err
+		}})
+		for _, id := range []string{"1", "2", "3", "4", "5", "6"} {
+			r.handle(m, id)
+			synctest.Wait()
+		}
+	},
+	"no title": func(r *rig) {
+		r.handle(r.open(workspace.Options{Run: nothing, Title: func(*state.State) string { panic("no title") }}), "1")
+	},
+	"… took long": func(r *rig) {
+		r.handle(r.open(workspace.Options{Run: nothing, Hooks: workspace.Hooks{
+			OnRunStart: func(context.Context, *workspace.Run) { time.Sleep(time.Minute) },
+		}}), "1")
+	},
+	"… panicked": func(r *rig) {
+		r.handle(r.open(workspace.Options{Run: func(context.Context, *workspace.Run) error { panic("no model") }}), "1")
+	},
+	"… was left behind": func(r *rig) {
+		end := make(chan bool)
+		m := r.open(workspace.Options{RunTimeout: time.Second, Attempts: 1, Run: func(context.Context, *workspace.Run) error {
+			<-end
+			return nil
+		}})
+		r.handle(m, "1")
+		close(end)
+	},
+	"… was given up": func(r *rig) {
+		proceed := make(chan bool)
+		m := r.open(workspace.Options{Run: func(context.Context, *workspace.Run) error {
+			<-proceed
+			return nil
+		}})
+		r.submit(m, text("1"))
+		large := workspace.Message{ID: "2", Content: state.UserText(strings.Repeat("large ", 1<<17))}
+		r.submit(open(r, r.db, workspace.Options{}), text("never"))
+		_ = large
+		close(proceed)
+	},
+	"run was not released": func(r *rig) {
+		m := r.open(workspace.Options{Run: untilEnd})
+		r.submit(m, text("1"))
+		r.breaks(heads(store.ErrRefused))
+		_ = m.Close()
+	},
+	"end of run was not stored": func(r *rig) {
+		m := r.open(workspace.Options{Run: func(context.Context, *workspace.Run) error {
+			r.breaks(heads(store.ErrTooLarge))
+			return nil
+		}})
+		r.handle(m, "1")
+	},
+	"rolled back": func(r *rig) {
+		m := r.open(workspace.Options{Run: nothing})
+		r.handle(m, "1")
+		before := entries(r, r.db)
+		r.handle(m, "2")
+		write(r, r.db, before)
+		r.handle(m, "3")
+	},
+	"newer format": func(r *rig) {
+		write(r, r.db, map[string]string{annsHead: `{"format":4,"content":"of which nobody here knows"}`})
+		r.handle(r.open(workspace.Options{Run: nothing}), "1")
+	},
+	"wrong key": func(r *rig) {
+		r.handle(r.open(workspace.Options{Run: nothing}), "1")
+		r.handle(r.open(workspace.Options{Run: nothing, Keys: []workspace.Key{key("a")}}), "2")
+	},
+	"corrupt": func(r *rig) {
+		write(r, r.db, map[string]string{annsHead: "{"})
+		r.handle(r.open(workspace.Options{Run: nothing}), "1")
+	},
+}
+
+func loseHolder(r *rig) {
+	m := r.open(workspace.Options{Run: untilEnd})
+	r.submit(m, text("1"))
+	for key := range holderRecords(r.T, r.db) {
+		require.NoError(r, store.Delete(r.Context(), r.db, key, store.Always))
+	}
+	time.Sleep(time.Minute)
+}
+
+// Each alarm is raised, once a minute at the most, and has the error.
+func TestAlarms(t *testing.T) {
+	for name, raise := range alarming {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &rig{T: t, db: store.NewMemory()}
+				raise(r)
+				synctest.Wait()
+				r.fault.Store(nil)
+				logged := r.log.String()
+				line := regexp.MustCompile(`(?m)^.*msg="?` + strings.Replace(regexp.QuoteMeta(name), "…", `[\w. ]+`, 1) + `"? .*$`).FindString(logged)
+				require.NotEmpty(t, line, logged)
+				require.Regexp(t, ` err\.class=\S+ err\.text=(\w|"\S)`, line)
+			})
+		})
+	}
+}
