@@ -126,7 +126,7 @@ func (g *generation) generate(
 func prompted(ctx context.Context, t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
 	own, err := Messages(msgs...)
 	if err == nil {
-		own, err = t.Prompt(ctx, own)
+		own, err = t.Prompt(ctx, inside.WithKeys(t.State(), own))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("genkitstate: %w", err)
@@ -146,7 +146,7 @@ func answered(t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		own, _ = transcript.Repair(own, adjacent, transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
+		own, _ = transcript.Repair(inside.WithKeys(t.State(), own), adjacent, transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
 		return From(own...)
 	}
 	return msgs, nil
