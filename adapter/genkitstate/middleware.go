@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,7 +100,13 @@ func (g *generation) generate(
 			before = &s.before
 		}
 		if s == nil && len(t.Pending()) > 0 { // what was said since stands behind the calls
-			*before, err = prompted(ctx, t, *before)
+			msgs := *before
+			if *before, err = prompted(ctx, t, msgs); errors.Is(err, tool.ErrSuspended) {
+				if s := stepOf(t, msgs); s != nil {
+					g.left = s
+					return s.leave(resp, s.open()), nil
+				}
+			}
 		} else {
 			*before, err = answered(t, *before)
 		}
@@ -131,6 +138,7 @@ func prompted(ctx context.Context, t *loop.Turn, msgs []*ai.Message) ([]*ai.Mess
 	if err != nil {
 		return nil, fmt.Errorf("genkitstate: %w", err)
 	}
+	own, _ = transcript.Repair(own, adjacent, transcript.Policy{})
 	return From(own...)
 }
 

@@ -70,6 +70,28 @@ func (g *generation) resume(ctx context.Context, t *loop.Turn, req *ai.ModelRequ
 	return nil, nil
 }
 
+// stepOf returns the last step of a conversation in which a call waits, or nil.
+func stepOf(t *loop.Turn, msgs []*ai.Message) *step {
+	waiting := t.Suspended()
+	for i, m := range slices.Backward(msgs) {
+		if m.Role != ai.RoleModel {
+			continue
+		}
+		s := newStep(msgs[:i], m)
+		for _, next := range msgs[i+1:] {
+			if next.Role == ai.RoleTool {
+				s.put(next.Content)
+			}
+		}
+		for _, p := range s.open() {
+			if slices.ContainsFunc(waiting, func(c state.ToolCall) bool { return callkey.IDOf(c.ID, c.Key) == p.ToolRequest.Ref }) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
 // take adds the results of calls that Genkit has made, or a person has answered.
 func (s *step) take(ctx context.Context, t *loop.Turn, parts []*ai.Part) error {
 	msgs, err := Messages(&ai.Message{Role: ai.RoleTool, Content: parts})

@@ -278,7 +278,7 @@ func check(t testing.TB, view *workspace.View) {
 func checkEnded(t testing.TB, view *workspace.View) {
 	t.Helper()
 	if view.Run != nil || len(view.Queue)+len(view.DeadLetters)+len(view.Suspended()) > 0 {
-		t.Errorf("adaptertest: something is left to do: %v", view)
+		t.Errorf("adaptertest: something is left to do: the run %v, %d messages, dead letters %+v, calls %+v", view.Run, len(view.Queue), view.DeadLetters, view.Suspended())
 	}
 }
 

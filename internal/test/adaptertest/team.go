@@ -90,7 +90,7 @@ func (d *Desk) NextOfTeam(agent string, prompt []state.Message) (state.Message, 
 	d.point()
 	for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic} {
 		if findings := transcript.Check(prompt, profile); len(findings) > 0 {
-			return nil, fmt.Errorf("adaptertest: %v refuses the prompt of %s: %v", profile, agent, findings)
+			return nil, fmt.Errorf("adaptertest: %v refuses the prompt of %s: %v in %v", profile, agent, findings, prompt)
 		}
 	}
 	task, done := "", map[string]string{} // the results of tools since the task
