@@ -3,6 +3,7 @@ package genkitstate_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,67 +192,68 @@ func TestCallsThatWaitAreNotMadeAgain(t *testing.T) {
 // A response that a program holds makes its calls once, however often it is
 // resumed, and never those of other answers with the same refs.
 func TestHeldResponses(t *testing.T) {
-	restart := func(b *bank, parts ...*ai.Part) {
-		var again []*ai.Part
-		for _, in := range parts {
-			again = append(again, genkitstate.Tools(b.tool)[0].(ai.Tool).Restart(in, nil))
+	// resume restarts the first call, and restarts or answers the second one.
+	resume := func(b *bank, held *ai.ModelResponse, answers bool) {
+		first, second := held.Interrupts()[0], held.Interrupts()[1]
+		pay := genkitstate.Tools(b.tool)[0].(ai.Tool)
+		b.resume = []ai.GenerateOption{ai.WithMessages(held.History()...)}
+		if answers {
+			b.resume = append(b.resume, ai.WithToolRestarts(pay.Restart(first, nil)), ai.WithToolResponses(ai.NewResponseForToolRequest(second, "by hand")))
+		} else {
+			b.resume = append(b.resume, ai.WithToolRestarts(pay.Restart(first, nil), pay.Restart(second, nil)))
 		}
-		b.resume = []ai.GenerateOption{ai.WithMessages(b.held.History()...), ai.WithToolRestarts(again...)}
 	}
 	try := func(b *bank) bool {
 		out, err := b.m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText("resume")})
 		return err == nil && out.Status == workspace.StatusDone
 	}
 	for _, ids := range [][]string{{"c1"}, {""}, {"c1", "c2"}} {
-		t.Run(fmt.Sprintf("restarted twice %q", ids), func(t *testing.T) {
+		for _, answers := range []bool{false, true} {
+			want, results := []string{"A", "B"}, map[string]string{"A": "paid A", "B": "paid B"}
+			if answers {
+				want, results["B"] = []string{"A"}, "by hand"
+			}
 			may := false
-			b := newBank(t, func() bool { return may }, ids...)
-			b.say("AB")
-			may = true
-			in := b.held.Interrupts()
-			restart(b, in[1])
-			equal(t, true, try(b))
-			equal(t, []string{"B"}, b.paid)
-			equal(t, false, try(b))
-			restart(b, in...)
-			equal(t, false, try(b))
-			equal(t, []string{"B"}, b.paid)
-			equal(t, map[string]string{"B": "paid B"}, b.results())
-		})
-		t.Run(fmt.Sprintf("answered %q", ids), func(t *testing.T) {
-			b := newBank(t, func() bool { return false }, ids...)
-			b.say("AB")
-			b.resume = []ai.GenerateOption{ai.WithMessages(b.held.History()...), ai.WithToolResponses(ai.NewResponseForToolRequest(b.held.Interrupts()[1], "by hand"))}
-			equal(t, true, try(b))
-			equal(t, false, try(b))
-			equal(t, map[string]string{"B": "by hand"}, b.results())
-		})
-		t.Run(fmt.Sprintf("of an earlier answer %q", ids), func(t *testing.T) {
-			may := false
-			b := newBank(t, func() bool { return may }, ids...)
-			b.say("AB")
-			first := b.held
-			b.say("XY")
-			may, b.held = true, first
-			restart(b, first.Interrupts()[0])
-			equal(t, true, try(b))
-			equal(t, []string{"A"}, b.paid)
-			equal(t, map[string]string{"A": "paid A"}, b.results())
-			equal(t, 3, len(b.cards()))
-		})
-		t.Run(fmt.Sprintf("after a Reset %q", ids), func(t *testing.T) {
-			may := false
-			b := newBank(t, func() bool { return may }, ids...)
-			b.say("AB")
-			first := b.held
-			_, err := b.m.Reset(t.Context(), "ann")
-			must(err)
-			b.say("AB")
-			may, b.held = true, first
-			restart(b, first.Interrupts()...)
-			try(b)
-			equal(t, 0, len(b.results()))
-			equal(t, 0, len(b.paid))
-		})
+			t.Run(fmt.Sprintf("resumed twice %q %v", ids, answers), func(t *testing.T) {
+				b := newBank(t, func() bool { return may }, ids...)
+				b.say("AB")
+				may = true
+				resume(b, b.held, answers)
+				equal(t, true, try(b))
+				equal(t, false, try(b))
+				slices.Sort(b.paid) // they are made at once
+				equal(t, want, b.paid)
+				equal(t, results, b.results())
+			})
+			may = false
+			t.Run(fmt.Sprintf("of an earlier answer %q %v", ids, answers), func(t *testing.T) {
+				b := newBank(t, func() bool { return may }, ids...)
+				b.say("AB")
+				first := b.held
+				b.say("XY")
+				may = true
+				resume(b, first, answers)
+				equal(t, true, try(b))
+				slices.Sort(b.paid) // they are made at once
+				equal(t, want, b.paid)
+				equal(t, results, b.results())
+				equal(t, 2, len(b.cards()))
+			})
+			may = false
+			t.Run(fmt.Sprintf("after a Reset %q %v", ids, answers), func(t *testing.T) {
+				b := newBank(t, func() bool { return may }, ids...)
+				b.say("AB")
+				first := b.held
+				_, err := b.m.Reset(t.Context(), "ann")
+				must(err)
+				b.say("AB")
+				may = true
+				resume(b, first, answers)
+				equal(t, false, try(b))
+				equal(t, 0, len(b.paid))
+				equal(t, 0, len(b.results()))
+				equal(t, 2, len(b.cards()))
+			})
+		}
 	}
 }
