@@ -3,6 +3,7 @@ package inspect_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -111,8 +112,9 @@ func (f *fixture) answer(ctx context.Context, run *workspace.Run) error {
 	if strings.HasPrefix(run.Message().ID, "refused") {
 		return f.refuse
 	}
-	st := run.State().As("support").WithCause("call_1")
-	call := state.ToolCall{ID: "call_1", Name: "find_order", Input: `{"name":"Alice"}`}
+	id := fmt.Sprintf("call_%d", run.State().History().Len()+1)
+	st := run.State().As("support").WithCause(id)
+	call := state.ToolCall{ID: id, Name: "find_order", Input: `{"name":"Alice"}`}
 	err := errors.Join(
 		orderID.Set(st, "#W1"), card.Set(st, cardNumber), cost.Set(st, 0.0121),
 		st.History().Append(state.InferenceResult{

@@ -39,6 +39,7 @@ var (
 	alarmGivenUp        = alarm{"… was given up", slog.LevelError}
 	alarmNotReleased    = alarm{"run was not released", slog.LevelError}
 	alarmEndNotStored   = alarm{"end of run was not stored", slog.LevelError}
+	alarmClock          = alarm{"clocks differ", slog.LevelError}
 	alarmRolledBack     = alarm{"rolled back", slog.LevelError}
 	alarmNewerFormat    = alarm{"newer format", slog.LevelError}
 	alarmWrongKey       = alarm{"wrong key", slog.LevelError}

@@ -3,10 +3,12 @@ package workspace_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -133,11 +135,16 @@ var alarming = map[string]func(r *rig){
 		time.Sleep(time.Minute)
 	},
 	"run was not begun": func(r *rig) {
-		r.handle(r.open(workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
-			return notes.Set(run.State(), []string{"a"})
-		}}), "1")
-		other := state.MustSchema(&state.Field[int]{Name: notes.Name})
-		r.submit(r.open(workspace.Options{Run: nothing, Schema: other}), text("2"))
+		m := r.open(workspace.Options{Schema: state.MustSchema(notes), Run: func(ctx context.Context, run *workspace.Run) error {
+			if err := errors.Join(notes.Set(run.State(), []string{"a"}), run.Commit(ctx)); err != nil {
+				return err
+			}
+			return untilEnd(ctx, run)
+		}})
+		r.submit(m, text("1"))
+		_ = m.Close()
+		r.open(workspace.Options{Run: nothing, Schema: state.MustSchema(&state.Field[int]{Name: notes.Name})})
+		time.Sleep(time.Minute)
 	},
 	"holder record was not deleted": func(r *rig) {
 		m := r.open(workspace.Options{Run: nothing})
@@ -195,8 +202,7 @@ var alarming = map[string]func(r *rig){
 	},
 	"user is not deleted yet": func(r *rig) {
 		m := r.open(workspace.Options{Run: nothing})
-		_, err := m.Store("ann").Put(r.Context(), "k", nil, store.Always)
-		require.NoError(r, err)
+		require.NoError(r, m.Store("ann").Set(r.Context(), "k", "v"))
 		r.handle(m, "1")
 		r.breaks(func(writes []store.Write) (bool, error) {
 			for _, w := range writes {
@@ -214,11 +220,37 @@ var alarming = map[string]func(r *rig){
 		_, err := o.hear(r.T, "pay a")
 		require.NoError(r, err)
 		require.NoError(r, o.m.Close())
-		r.db = o.db
+		r.db = o.db.(*store.Memory)
 		m := r.open(workspace.Options{Run: nothing, Schema: state.MustSchema()})
 		r.breaks(heads(store.ErrRefused))
 		time.Sleep(2 * time.Hour)
 		_ = m.Close()
+	},
+	"approved calls were not made": func(r *rig) {
+		o := newOffice(r.T)
+		_, err := o.hear(r.T, "pay a")
+		require.NoError(r, err)
+		approve := workspace.Message{Decisions: []tool.Decision{tool.Approve(o.key(r.T, "a"))}}
+		require.NoError(r, o.m.Close())
+		r.db = o.db.(*store.Memory)
+		r.submit(r.open(workspace.Options{Run: nothing}), approve)
+	},
+	"nobody was told of a call": func(r *rig) {
+		m := r.open(workspace.Options{
+			Run: func(_ context.Context, run *workspace.Run) error {
+				said := state.InferenceResult{Output: []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "ask"})}}
+				require.NoError(r, run.State().History().Append(said))
+				return run.Suspend(run.State().History().Pending()[0].Key)
+			},
+			Notify: func(context.Context, string, workspace.Suspended) error { return errors.New("no mail") },
+		})
+		r.handle(m, "1")
+	},
+	"clocks differ": func(r *rig) {
+		m := open(r, slowClock{r.db}, workspace.Options{Run: untilEnd})
+		r.open(workspace.Options{Run: nothing})
+		r.submit(m, text("1"))
+		time.Sleep(time.Minute)
 	},
 	"window was not moved": func(r *rig) {
 		w := &transcript.Window{
@@ -226,10 +258,12 @@ var alarming = map[string]func(r *rig){
 			Summarize: func(context.Context, transcript.Past) (string, error) { return "", errors.New("no model") },
 		}
 		m := r.open(workspace.Options{Window: w, Run: func(ctx context.Context, run *workspace.Run) error {
-			_, err := w.Messages(ctx, run.State(), 0)
-			return err
+			if _, err := w.Messages(ctx, run.State(), 0); err != nil {
+				return err
+			}
+			return state.Messages.Set(run.State(), []state.Message{state.AssistantText("a"), state.AssistantText("b")})
 		}})
-		for _, id := range []string{"1", "2", "3", "4", "5", "6"} {
+		for _, id := range []string{"1", "2", "3"} {
 			r.handle(m, id)
 			synctest.Wait()
 		}
@@ -239,7 +273,7 @@ var alarming = map[string]func(r *rig){
 	},
 	"… took long": func(r *rig) {
 		r.handle(r.open(workspace.Options{Run: nothing, Hooks: workspace.Hooks{
-			OnRunStart: func(context.Context, *workspace.Run) { time.Sleep(time.Minute) },
+			OnRunStart: func(context.Context, *workspace.Run) { time.Sleep(2 * time.Second) },
 		}}), "1")
 	},
 	"… panicked": func(r *rig) {
@@ -255,16 +289,14 @@ var alarming = map[string]func(r *rig){
 		close(end)
 	},
 	"… was given up": func(r *rig) {
-		proceed := make(chan bool)
-		m := r.open(workspace.Options{Run: func(context.Context, *workspace.Run) error {
-			<-proceed
-			return nil
-		}})
+		m := r.open(workspace.Options{Run: untilEnd})
 		r.submit(m, text("1"))
-		large := workspace.Message{ID: "2", Content: state.UserText(strings.Repeat("large ", 1<<17))}
-		r.submit(open(r, r.db, workspace.Options{}), text("never"))
-		_ = large
-		close(proceed)
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() { _ = m.Do(ctx, "ann", nothing) }()
+		synctest.Wait()
+		r.breaks(heads(store.ErrRefused))
+		cancel()
+		time.Sleep(time.Minute)
 	},
 	"run was not released": func(r *rig) {
 		m := r.open(workspace.Options{Run: untilEnd})
@@ -326,4 +358,20 @@ func TestAlarms(t *testing.T) {
 			})
 		})
 	}
+}
+
+// slowClock is the store of a process whose clock is 10 minutes behind, as far as
+// its holder record says so.
+type slowClock struct{ store.Store }
+
+var timeOfRecord = regexp.MustCompile(`"time_ms":(\d+)`)
+
+func (s slowClock) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	for i, w := range writes {
+		writes[i].Value = timeOfRecord.ReplaceAllFunc(w.Value, func(text []byte) []byte {
+			ms, _ := strconv.ParseInt(string(text[len(`"time_ms":`):]), 10, 64)
+			return fmt.Appendf(nil, `"time_ms":%d`, ms-(10*time.Minute).Milliseconds())
+		})
+	}
+	return s.Store.Batch(ctx, writes)
 }

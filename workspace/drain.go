@@ -232,8 +232,8 @@ func (m *Manager) performFor(ctx context.Context, run *Run) (Outcome, error) {
 		return r.out, r.err
 	case <-moment.C:
 		err := context.Cause(ctx)
-		if failed := m.endErrorOf(run.runID); failed != nil {
-			err = fmt.Errorf("%w: %w", err, failed)
+		if failed, _ := m.endErrors.Load(run.user); failed != nil {
+			err = fmt.Errorf("%w: the end of the run is not stored yet: %w", err, failed.(error))
 		}
 		return Outcome{RunID: run.runID}, err
 	}

@@ -23,6 +23,8 @@ func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
 	if reason == nil {
 		r.tellWaiting(ctx)
 	}
+	r.m.endErrors.Store(r.user, nil)
+	defer r.m.endErrors.Delete(r.user)
 	concluding, op := r.beginEnd(ctx)
 	var s successor
 	var err error

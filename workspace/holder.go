@@ -24,8 +24,9 @@ type holder struct {
 	turn    *line // of one: begins an incarnation
 	current atomic.Pointer[incarnation]
 
-	mu   sync.Mutex
-	name string // "" if there is none, or if another Manager has it now
+	mu     sync.Mutex
+	name   string // "" if there is none, or if another Manager has it now
+	clocks clocks
 	// seen is what it has seen of the runs that others hold, by user. All that look
 	// at a run share it: who begins to wait knows what was seen before, and what
 	// it has seen is known after it.
@@ -340,7 +341,8 @@ type observation struct {
 	holder ledger.HolderState
 	since  time.Time // the last renewal was not later
 	looked time.Time
-	blind  bool // a look has failed since: what was not seen does not count
+	clock  time.Time // of this process, at that look
+	blind  bool      // a look has failed since: what was not seen does not count
 }
 
 // look reports whether the holder of the run of a head is gone: see. It reads the
@@ -391,6 +393,11 @@ func (o *observation) note(h *ledger.Head, state ledger.HolderState, held bool) 
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now, before, blind := time.Now(), o.looked, o.blind
+	clock := ledger.CurrentTime()
+	if !held && !before.IsZero() && o.lease == h.LeaseState() && o.holder.Heartbeats != state.Heartbeats {
+		o.by.compareClocks(h.Run.Holder, state.Time, o.clock, clock)
+	}
+	o.clock = clock
 	renewed := o.lease != h.LeaseState() || o.holder != state
 	o.lease, o.holder, o.looked, o.blind = h.LeaseState(), state, now, false
 	switch {

@@ -166,10 +166,10 @@ level=ERROR msg="run panicked" user=ann run=ID message=panics attempt=0 version=
 level=INFO msg="message discarded" user=ann message=fails
 level=INFO msg="message retried" user=ann message=fails
 level=INFO msg="run interrupted" user=ann run=ID message=waits attempt=0 version=5 err.class=interrupted err.text="workspace: run has lost its lease: workspace: run was interrupted"
-level=WARN msg="dead letter" user=ann message=fails run=ID
+level=WARN msg="dead letter" user=ann message=fails run=ID err.class=*errors.errorString err.text="the [SECRET] is wrong"
 level=WARN msg="holder record was lost" err.class=fenced err.text="workspace: run has lost its lease: store: faulty: test: store: closed"
-level=WARN msg="hook OnRunComplete took long" user=ann
-level=WARN msg="queue full" user=ann message=full
+level=WARN msg="hook OnRunComplete took long" user=ann err.class=*errors.errorString err.text="workspace: it took 6s"
+level=WARN msg="queue full" user=ann message=full err.class=queue_full err.text="workspace: queue is full: 1 messages wait; send it again later"
 level=WARN msg="run fenced" user=ann run=ID message=dies attempt=0 version=10 err.class=fenced err.text="workspace: run has lost its lease: store: faulty: test: store: closed"
 `
 

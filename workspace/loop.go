@@ -62,7 +62,7 @@ func (r turnRun) suspensionOf(s runctx.Suspension) document.Suspension {
 	out := r.suspension()
 	out.Reason, out.Digest, out.Client, out.Begun = r.Redact(s.Reason), s.Digest, s.IsClients, s.HasBegun
 	if s.Expires > 0 {
-		out.Until = out.At.Add(s.Expires)
+		out.Until, out.Clock = out.At.Add(s.Expires), r.m.cacheSalt
 	}
 	if s.Deciders != nil {
 		out.Deciders = &s.Deciders

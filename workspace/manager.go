@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,11 +28,14 @@ type Manager struct {
 	closed        bool
 	ledgers       map[string]*ledger.Ledger // of all workspaces used, since they remember the newest heads seen; see glimpseLedger
 	recentLedgers []*ledger.Ledger          // those that may cache content, the latest last
-	localRuns     map[*Run]bool             // those held, and those whose function has not returned
-	activeRuns    int                       // runs that are held
-	idle          chan struct{}             // closed when there are none; nil if nothing waits for it
-	watched       map[string]chan struct{}  // by user; wakes the goroutine that watches the run
-	cutOff        atomic.Int64              // runs that Close has ended
+	// endErrors has the users whose runs are being ended, each with the latest error of
+	// the store after which that is tried again, or nil.
+	endErrors     sync.Map
+	localRuns     map[*Run]bool            // those held, and those whose function has not returned
+	activeRuns    int                      // runs that are held
+	idle          chan struct{}            // closed when there are none; nil if nothing waits for it
+	watched       map[string]chan struct{} // by user; wakes the goroutine that watches the run
+	cutOff        atomic.Int64             // runs that Close has ended
 	slots         *slots
 	tidying       *tidying
 	holder        *holder
@@ -115,7 +117,9 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: newLine(1),
 		Failed: func(ctx context.Context, err error) {
-			m.noteEndError(user, err)
+			if _, ends := m.endErrors.Load(user); ends {
+				m.endErrors.Store(user, err)
+			}
 			m.noteStoreError(ctx, user, err)
 		},
 		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
@@ -201,30 +205,6 @@ func (m *Manager) endLocalRuns(user string, h *ledger.Head, ending work.Ending) 
 			r.cancel(err)
 		}
 	}
-}
-
-// noteEndError notes the error of the store after which the end of a run of the
-// user is written again.
-func (m *Manager) noteEndError(user string, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for r := range m.localRuns {
-		if r.ending.Load() && r.ledger.User() == user {
-			r.endError = err
-		}
-	}
-}
-
-// endErrorOf returns the latest error of noteEndError for a run, or nil.
-func (m *Manager) endErrorOf(runID string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for r := range m.localRuns {
-		if r.runID == runID && r.endError != nil {
-			return fmt.Errorf("the end of the run is not stored yet: %w", r.endError)
-		}
-	}
-	return nil
 }
 
 // forgetLedger forgets the ledger of a workspace that does not exist.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -19,6 +20,8 @@ import (
 // On a store of [store.ReadOnly] the Manager shows workspaces, also while other
 // processes use them. It writes nothing and holds no runs: all that would write
 // returns store.ErrReadOnly.
+//
+// Open returns an error if the store refuses List and answers other calls.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
 		core: core{db: db}, cacheSalt: rand.Text(), ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
@@ -65,19 +68,30 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	return m, nil
 }
 
+// listTries is how often List is tried when a Manager is opened.
+const listTries = 5
+
 // tryList returns an error if the store answers other calls, and refuses List, as
 // rights in a database may have it. A store that is away may come back.
 func (m *Manager) tryList(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.TTL)
 	defer cancel()
+	delay := backoff.Backoff{Min: time.Millisecond, Max: 16 * time.Millisecond}
+	var refused error
+	for range listTries {
+		if refused = m.listOnce(ctx); refused == nil {
+			return nil
+		}
+		if _, away := m.db.Get(ctx, string(ledger.Running)); away != nil || delay.Wait(ctx) != nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("the store refuses List, with which runs of dead processes are found and lost workspaces are noticed: %w", refused)
+}
+
+func (m *Manager) listOnce(ctx context.Context) error {
 	for _, err := range m.db.List(ctx, string(ledger.Running), "", false) {
-		if err == nil {
-			return nil
-		}
-		if _, away := m.db.Get(ctx, string(ledger.Running)); away != nil {
-			return nil
-		}
-		return fmt.Errorf("the store refuses List, with which runs of dead processes are found and lost workspaces are noticed: %w", err)
+		return err
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func (m *Manager) diff(ctx context.Context, l *ledger.Ledger, h *ledger.Head, fr
 		redact = func(text string) string { return mask(others(text)) }
 		docs = append(docs, doc)
 	}
-	effects := slices.DeleteFunc(docs[0].Revert(docs[1]), document.IsVersion)
+	effects := slices.DeleteFunc(docs[0].Revert(docs[1]), func(e state.Effect) bool { return document.IsVersion(e) || e.Part == document.PartSecret })
 	if err := m.maskStored(effects, to, redact); err != nil {
 		return nil, err
 	}

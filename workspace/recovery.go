@@ -288,6 +288,9 @@ func (m *Manager) takeOverWith(
 		if errors.Is(err, store.ErrUnknownOutcome) {
 			m.releaseInDoubt(l, i, next)
 		}
+		if errors.Is(err, ErrSchema) { // nobody else says that this build may not take the run
+			m.raise(ctx, alarmNotBegun, l.User(), err)
+		}
 		return err
 	}
 	var run *Run
@@ -357,12 +360,16 @@ const expirySends = 15
 // remembers where it has done so, and is for one goroutine.
 func (m *Manager) expirer() func(context.Context) error {
 	var sent map[ledger.Expiry]time.Time
+	arrived := &arrivals{}
 	return func(ctx context.Context) error {
-		next := map[ledger.Expiry]time.Time{}
+		next, before := map[ledger.Expiry]time.Time{}, arrived
+		arrived = before.next()
 		for e, err := range ledger.Expired(ctx, m.db, m.sealer, ledger.CurrentTime()) {
 			if err != nil {
+				arrived.looked = time.Time{} // it has not seen all
 				return err
 			}
+			arrived.seen[e] = true
 			at, known := sent[e]
 			if known && time.Since(at) < expirySends*m.opts.TTL {
 				next[e] = at
@@ -371,6 +378,12 @@ func (m *Manager) expirer() func(context.Context) error {
 			v, err := m.View(ctx, e.User)
 			failed := alarmExpired
 			if err == nil {
+				if odd := arrived.note(e, v, before, clockLeeway*m.opts.TTL); odd != nil {
+					m.raise(ctx, alarmClock, e.User, odd)
+				}
+				if arrived.odd[e] {
+					continue
+				}
 				err = m.expireCalls(ctx, v)
 			}
 			if err == nil {
@@ -395,8 +408,9 @@ func (m *Manager) expireCalls(ctx context.Context, v *View) error {
 	user, expired := v.UserID(), []Suspended{}
 	now, id := ledger.CurrentTime(), sha256.New()
 	msg := Message{WhenBusy: BusyEnqueue}
+	othersToo := !m.holder.clocks.differs(m.opts.TTL)
 	for _, s := range v.Suspended() {
-		if !s.Until.IsZero() && !s.Until.After(now) {
+		if !s.Until.IsZero() && !s.Until.After(now) && (othersToo || s.clock == m.cacheSalt) {
 			s.Expired = true
 			msg.expired, expired = append(msg.expired, s.Key), append(expired, s)
 			_, _ = io.WriteString(id, s.Key+"/"+s.Until.String()+"\n")

@@ -36,8 +36,6 @@ type Run struct {
 	// may be due to that.
 	ending atomic.Bool
 
-	endError error // of the store, after which the end is written again; under Manager.mu
-
 	told    toldRun
 	op      runOperation
 	results reportedResults

@@ -175,7 +175,7 @@ func (s *suspendedCalls) calls(st *state.State) (calls []Suspended) {
 	for _, c := range openCalls(st) {
 		if s, ok := now[c.Key]; ok && s.Waits() {
 			c.Reason, c.RunID, c.Since, c.Until, c.Client, c.Begun = s.Reason, s.RunID, s.At, s.Until, s.Client, s.Begun
-			c.deciders, c.noticeAt, c.untold = s.Deciders, s.NoticeAt(), s.Notice == document.NoticeDue
+			c.deciders, c.noticeAt, c.untold, c.clock, c.again = s.Deciders, s.NoticeAt(), s.Notice == document.NoticeDue, s.Clock, s.Again
 			calls = append(calls, c)
 		}
 	}
@@ -303,6 +303,8 @@ type Suspended struct {
 	deciders *[]string
 	noticeAt time.Time // when other Managers tell the program of it, or zero
 	untold   bool
+	again    bool   // it has waited before, and was approved
+	clock    string // names the process by whose clock Until is
 }
 
 // Suspended returns the calls of the conversation that wait, in their order.

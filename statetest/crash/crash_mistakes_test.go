@@ -368,7 +368,7 @@ func init() {
 			})},
 		mistakes.Program{Part: "crash", Name: "call left open", Words: []string{"the undisturbed case fails", "OpenAI would refuse the conversation", "call_1"},
 			Run: leavesCallOpen},
-		mistakes.Program{Part: "crash", Name: "answered call made again", Words: []string{"effect refund is made at", "for a call that has a result"},
+		mistakes.Program{Part: "crash", Name: "answered call made again", Words: []string{"effect refund is made for a call that has a result"},
 			Run: agent(makesAnsweredCallsAgain)},
 		mistakes.Program{Part: "crash", Name: "message of the user repeated", Words: []string{"the conversation has the messages of the user"},
 			Run: agent(repeatsUser)},

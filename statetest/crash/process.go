@@ -82,6 +82,9 @@ func (p *Process) Effect(ctx context.Context, name, key string, input any) (stat
 	if err != nil {
 		return "", fmt.Errorf("crash: effect %s: %w", name, err)
 	}
+	if isAnswered(ctx) {
+		p.w.fail(fmt.Sprintf("effect %s is made for a call that has a result", name))
+	}
 	return pass(ctx, p, place{kindEffect, "effect_" + pointName(name)}, func(at point) (state.JSON, error) {
 		e := effect{Name: name, Key: key, Input: in, at: at.String(), process: p.name}
 		if call, ok := tool.CallOf(ctx); ok {
@@ -90,20 +93,19 @@ func (p *Process) Effect(ctx context.Context, name, key string, input any) (stat
 		if run, ok := workspace.FromContext(ctx); ok {
 			e.Run, e.attempt = run.ID(), run.Attempt()
 			p.w.secrets.Add(run.State()) // the timeline has the input
-			if isAnswered(run.State(), e.Call) {
-				p.w.fail(fmt.Sprintf("effect %s is made at %s for a call that has a result", name, at))
-			}
 		}
 		return `{"ok":true}`, p.w.makeEffect(e)
 	})
 }
 
-// isAnswered reports whether the conversation has a result for the call with a
-// key: its function must not be called any more.
-func isAnswered(st *state.State, key string) bool {
-	return key != "" && slices.ContainsFunc(state.Messages.GetOr(st, nil), func(m state.Message) bool {
+// isAnswered reports whether the call of a context has a result: its function must
+// not be called any more.
+func isAnswered(ctx context.Context) bool {
+	call, calls := tool.CallOf(ctx)
+	run, runs := workspace.FromContext(ctx)
+	return calls && runs && slices.ContainsFunc(state.Messages.GetOr(run.State(), nil), func(m state.Message) bool {
 		r, ok := m.(state.ToolResultMessage)
-		return ok && r.Call().Key == key
+		return ok && r.Call().Key == call.Key
 	})
 }
 

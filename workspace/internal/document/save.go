@@ -47,7 +47,8 @@ func (d *Document) save(from, to *state.State, moved Moved) ([]state.Effect, *sa
 	if err != nil {
 		return nil, nil, err
 	}
-	effects = append(slices.Insert(effects, 0, added...), d.markSecrets(to.Schema(), effects)...)
+	effects = append(effects, d.markSecrets(to.Schema(), effects)...)
+	effects = slices.Insert(effects, 0, added...)
 	if d.version() != to.Version() {
 		effects = append(effects, versionEffect(to.Version()))
 	}

@@ -27,6 +27,8 @@ type Suspension struct {
 	Reason string    `json:"reason,omitempty"`
 	At     time.Time `json:"at,omitzero"`
 	Until  time.Time `json:"until,omitzero"`
+	// Clock names the process by whose clock At and Until are, if there is an Until.
+	Clock string `json:"clock,omitempty"`
 	// Digest is that of what a person is shown and approves.
 	Digest string `json:"digest,omitempty"`
 	// Deciders are the agents that may decide, if the tool says so.
@@ -40,6 +42,8 @@ type Suspension struct {
 	// Notice says whether the program is to be told, or was told, that the call
 	// waits: "" if it need not be.
 	Notice Notice `json:"notice,omitempty"`
+	// Again says that the call has waited before, and was approved.
+	Again bool `json:"again,omitempty"`
 	// Approval is that of a call that is to be made, until it has a result.
 	Approval *Approval `json:"approval,omitempty"`
 }
@@ -215,7 +219,7 @@ func (s Suspension) again(note string) Suspension {
 	} else if s.Approval != nil {
 		s.Reason = note + s.Reason
 	}
-	s.Approval = nil
+	s.Approval, s.Again = nil, true
 	if s.Notice == NoticeGiven {
 		s.Notice = NoticeDue
 	}

@@ -137,6 +137,9 @@ func suspension(id string, w waiting) string {
 	if at := expiryOf(id); at > 0 {
 		s += `,"until":"` + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + `"`
 	}
+	if w.again {
+		s += `,"again":true`
+	}
 	if w.approved {
 		s += `,"approval":{"by":"ann"}`
 	}

@@ -51,6 +51,8 @@ type holderRecord struct {
 	Holder     string `json:"holder"` // the id of the incarnation
 	Heartbeats uint64 `json:"heartbeats"`
 	TTL        int64  `json:"ttl_ms"`
+	// Time is that of the holder's clock when it wrote the record.
+	Time int64 `json:"time_ms,omitempty"`
 	// Abandoned has the ids of leases that the holder no longer has, although
 	// the head of the run may say so.
 	Abandoned []string `json:"abandoned,omitempty"`
@@ -170,6 +172,7 @@ func (i *Incarnation) Renew(ctx context.Context, abandoned []string) error {
 
 func (i *Incarnation) put(ctx context.Context, cond store.Condition) error {
 	i.record.Heartbeats++
+	i.record.Time = CurrentTime().UnixMilli()
 	data, err := jsontext.Marshal(i.record)
 	if err != nil {
 		return err
@@ -225,6 +228,7 @@ type HolderState struct {
 	// Ended says that the incarnation that holds the run has ended.
 	Ended      bool
 	Heartbeats uint64 // 0 if the record cannot be decoded
+	Time       int64  // of the holder's clock at the last heartbeat, as Unix time in ms, or 0
 
 	revision store.Revision // "" if there is no heartbeat for the run
 }
@@ -273,7 +277,7 @@ func (s *Holders) stateOf(r *Run, e store.Entry) HolderState {
 	case slices.Contains(record.Abandoned, r.LeaseID):
 		return HolderState{}
 	}
-	return HolderState{Heartbeats: record.Heartbeats, revision: e.Revision}
+	return HolderState{Heartbeats: record.Heartbeats, Time: record.Time, revision: e.Revision}
 }
 
 // End ends the incarnation that holds a run, unless its state is no longer the
