@@ -22,7 +22,8 @@ var scenario = adaptertest.Adapter{
 	Open: func(ctx context.Context, file string) (store.Store, error) {
 		return sqlitestore.Open(ctx, file, nil)
 	},
-	Answer: adaptertest.Plain(importTools),
+	Answer:  adaptertest.Plain(importTools),
+	Derives: true,
 }
 
 func TestScenario(t *testing.T)       { adaptertest.Run(t, scenario) }
