@@ -226,6 +226,52 @@ func TestDecisionsInANestedAgent(t *testing.T) {
 	}
 }
 
+// A call of the library's tools is made with other arguments if the approval has
+// them. eino would make the call of a foreign tool with its own.
+func TestOtherArguments(t *testing.T) {
+	withBank(t, paying("c1"), func(t *testing.T, c *conversation, b *bank) {
+		c.say(user("A"))
+		_, keys := c.cards()
+		m := c.manager()
+		defer m.Close()
+		out, err := m.Handle(t.Context(), "ann", decisions(tool.ApproveWith(keys["A"], `{"text":"Z"}`)))
+		if !b.foreign {
+			must(err)
+			c.equal([]string{"Z"}, b.paid)
+			return
+		}
+		if text := fmt.Sprint(out.Reason, err); !strings.Contains(text, "cannot be made with other arguments") {
+			t.Errorf("the error is %s", text)
+		}
+		c.equal(0, len(b.paid))
+		c.equal(keys["A"], c.view(m).Suspended()[0].Key)
+	})
+}
+
+// A call whose message was edited while it waited is not made, neither as it was
+// nor as it is.
+func TestAnEditedCall(t *testing.T) {
+	withBank(t, paying("c1"), func(t *testing.T, c *conversation, b *bank) {
+		c.say(user("A"))
+		_, keys := c.cards()
+		m := c.manager()
+		must(m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+			msgs := state.Messages.GetOr(w.State(), nil)
+			edited := msgs[1].(state.ToolCallMessage).Calls()[0]
+			edited.Input = `{"text":"Z"}`
+			msgs[1] = state.ToolCalls(edited)
+			return state.Messages.Replace(w.State(), msgs)
+		}))
+		if out, err := m.Handle(t.Context(), "ann", decisions(tool.Approve(keys["A"]))); err == nil {
+			t.Errorf("decided about an edited call: %v", out.Status)
+		}
+		must(m.Close())
+		c.say(user("hello"))
+		c.equal(0, len(b.paid))
+		c.equal(0, len(c.waiting()))
+	})
+}
+
 // An approval that the process cannot use waits again: without checkpoints for a
 // foreign tool, and in a build without the tool.
 func TestAnApprovalThatIsNotMadeWaitsAgain(t *testing.T) {

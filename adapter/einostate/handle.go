@@ -27,7 +27,8 @@ import (
 // the conversation. An answer is the result of a call of [Tools], which is not
 // made again. Other tools of a resumed agent are called again, with the id of
 // the call and the answer as their resume data, a string: what they return is
-// the result. An approval resumes them with the text "approved". A refusal resumes
+// the result. An approval resumes them with the text "approved"; other arguments
+// than those of the model are an error, and the call waits. A refusal resumes
 // the agent, and is the result: no tool is called. What was said while the
 // call waited is in the prompt of the resumed agent, in front of the call. An
 // interrupt outside of a call that is in the conversation is an error.
@@ -108,6 +109,8 @@ func decidedCheckpoints(run *workspace.Run) (decided []*resumption, err error) {
 			}
 			switch d, ok := decisions[key]; {
 			case !ok:
+			case d.Input != "" && in.Foreign:
+				return nil, fmt.Errorf("the call %s cannot be made with other arguments: eino makes it with those of its checkpoint", key)
 			case d.Kind == tool.DecisionAnswer:
 				targets[in.ID] = d.Result.Text()
 				made = made || in.Foreign
