@@ -1,7 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/callkey"
@@ -272,6 +274,32 @@ func (Insider) KeepSecrets(st *State, values []JSON) error {
 		}
 	}
 	return nil
+}
+
+// WithKeys returns messages of a framework, which keeps no keys, in which the calls
+// and the results have the keys of the recorded calls that requests name by their
+// ids.
+func (Insider) WithKeys(st *State, msgs []Message) []Message {
+	keys := map[string]string{}
+	for _, r := range st.History().All() {
+		for _, c := range callsIn(r.Output) {
+			keys[callkey.IDOf(c.ID, c.Key)] = c.Key
+		}
+	}
+	msgs = slices.Clone(msgs)
+	for i, m := range msgs {
+		switch m := m.(type) {
+		case ToolCallMessage:
+			calls := m.Calls()
+			for n, c := range calls {
+				calls[n].Key = cmp.Or(c.Key, keys[c.ID])
+			}
+			msgs[i] = keyedCalls(m, calls)
+		case ToolResultMessage:
+			msgs[i] = keyedResult(m, cmp.Or(m.Call().Key, keys[m.Call().ID]))
+		}
+	}
+	return msgs
 }
 
 // KeyOfID returns the key of the latest recorded call that requests name by an id, or

@@ -66,11 +66,11 @@
 // all others every TTL. Idle workspaces are not in that list. The new holder
 // continues with the committed changes or undoes them, depending on
 // Options.Takeover. Tool calls of the run without a result stay open, and Loop
-// makes them again, with their ids. If a run was begun too often, its message
+// makes them again, with their keys. If a run was begun too often, its message
 // becomes a dead letter.
 //
 // Committed changes take effect exactly once. The effects of tools outside the
-// workspace may happen more than once. Run.ID says what can serve as an
+// workspace may happen more than once. The Key of tool.CallOf is their
 // idempotency key.
 //
 // A holder that was merely slow or partitioned can do no harm: its writes fail
@@ -81,10 +81,10 @@
 // A call that waits is suspended: because tool.NeedsApproval says so, by
 // tool.Suspend, or by Run.Suspend. It stays open when the run ends, however it
 // ends, while other messages are handled, in which the model is told that it
-// waits. Workspace.Suspended returns such calls. The Approve and Refuse of a
-// message say what a person has decided: the run of the message makes the approved
-// calls. Its Answers bring results from outside, which are in the conversation,
-// behind the calls, when Options.Run is called.
+// waits. Workspace.Suspended returns such calls. The Decisions of a message say
+// what a person has decided, by the keys of the calls: its run makes the approved
+// ones. Refusals, and results from outside, are in the conversation, behind the
+// calls, when Options.Run is called.
 //
 // # Operation
 //

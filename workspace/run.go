@@ -69,10 +69,9 @@ type Run struct {
 }
 
 // ID returns the id of the run. It stays the same when another process takes
-// the run over, which makes the calls again that have no result yet. Calls that
-// were committed before they were made keep their ids, so that ID together with
-// the id of the call is an idempotency key. With TakeoverRestart, ID together with
-// Step is a key for everything between two commits.
+// the run over, which makes the calls again that have no result yet, with the Key
+// of [tool.CallOf] as the idempotency key. With TakeoverRestart, ID together with
+// Step is a key for what a program does between two commits outside of calls.
 func (r *Run) ID() string { return r.runID }
 
 // Step returns the number of records of the run. A run that is taken over

@@ -63,15 +63,15 @@ func TestAnAnswerIsTheResultOfACall(t *testing.T) {
 			d.reopen()
 			d.all("ann", bodyOf(nil, `{"id":"m","role":"user","content":"call question:x\nsay thanks"}`))
 			require.Len(t, d.view("ann", "1").Suspended(), 1)
-			d.all("ann", `{"threadId":"1","runId":"2","resume":[{"interruptId":"call-2-0","status":"resolved","payload":`+payload+`}]}`)
+			d.all("ann", `{"threadId":"1","runId":"2","resume":[{"interruptId":"`+d.waitingCall()+`","status":"resolved","payload":`+payload+`}]}`)
 			require.Contains(t, saidIn(d.view("ann", "1")), "tool "+result)
 		})
 	}
-	for payload, n := range map[string]int{"true": 1, "false": 0, `{"approved":true}`: 1, `{"approved":false}`: 0} {
+	for payload, n := range map[string]int{"true": 1, "false": 0, `{"approved":true}`: 1, `{"approved":true,"editedArgs":null}`: 1, `{"approved":false}`: 0} {
 		t.Run(payload, func(t *testing.T) {
 			d := newDesk(t, nil)
 			d.askToPay()
-			d.all("ann", `{"threadId":"1","runId":"2","resume":[{"interruptId":"call-2-0","status":"resolved","payload":`+payload+`}]}`)
+			d.all("ann", `{"threadId":"1","runId":"2","resume":[{"interruptId":"`+d.waitingCall()+`","status":"resolved","payload":`+payload+`}]}`)
 			require.Len(t, scores.GetOr(d.view("ann", "1").State(), nil), n)
 			require.Empty(t, d.view("ann", "1").Suspended())
 		})
@@ -97,5 +97,6 @@ func TestALongConversation(t *testing.T) {
 		require.Contains(t, shown, `"MESSAGES_SNAPSHOT"`)
 		require.Contains(t, shown, fmt.Sprintf(`"a%d"`, n-1))
 		require.Equal(t, 1, strings.Count(shown, `"q0"`))
+		require.Equal(t, n, strings.Count(shown, `"role":"tool"`), "each call has its result")
 	}
 }

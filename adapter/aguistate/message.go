@@ -2,6 +2,7 @@ package aguistate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -210,8 +211,9 @@ func (h *Handler) events(ctx context.Context, id string) iter.Seq2[workspace.Eve
 // end.
 func newConversation(v *workspace.View, agents map[state.JSON]string) *conversation {
 	c := &conversation{places: map[string]int{}, calls: map[string]bool{}}
-	by := map[string]string{}  // the agents of calls, by the ids of the calls
-	begun := map[string]bool{} // the messages of users that are in the conversation
+	by := map[string]string{}     // the agents of calls, by the ids of the calls
+	open := map[string][]string{} // the ids of open calls, by those of providers: a result may have no key
+	begun := map[string]bool{}    // the messages of users that are in the conversation
 	for m := range v.Messages(0, -1) {
 		out := message{ID: messageID(m.Number), number: m.Number, agent: agents[m.Message.Raw()]}
 		c.last = max(c.last, m.Number)
@@ -227,13 +229,20 @@ func newConversation(v *workspace.View, agents map[state.JSON]string) *conversat
 			for i, call := range msg.Calls() {
 				id := callID(call, m.Number, i)
 				c.calls[id], by[id] = true, out.agent
+				open[cmp.Or(call.ID, call.Name)] = append(open[cmp.Or(call.ID, call.Name)], id)
 				out.ToolCalls = append(out.ToolCalls, toolCall{id, "function", functionCall{v.Redact(call.Name), argumentsOf(call, v.Redact)}})
 			}
 		case state.ToolResultMessage:
 			out.Role, out.Content = "tool", quote(v.Redact(msg.Text()))
-			if out.ToolCallID = msg.Call().Key; !c.calls[out.ToolCallID] {
+			call := msg.Call()
+			ids := open[cmp.Or(call.ID, call.Name)]
+			if out.ToolCallID = call.Key; call.Key == "" && len(ids) > 0 {
+				out.ToolCallID = ids[0]
+			}
+			if !c.calls[out.ToolCallID] {
 				continue // its call is no longer in the conversation
 			}
+			open[cmp.Or(call.ID, call.Name)] = slices.DeleteFunc(ids, func(id string) bool { return id == out.ToolCallID })
 		default:
 			continue
 		}

@@ -11,7 +11,17 @@ import (
 	"github.com/agentstate/state/adapter/aguistate"
 )
 
-const approval = `{"threadId":"1","runId":"2","resume":[{"interruptId":"call-2-0","status":"resolved","payload":{"approved":true}}]}`
+// approval returns the body with which a page approves a call.
+func approval(key string) string {
+	return `{"threadId":"1","runId":"2","resume":[{"interruptId":"` + key + `","status":"resolved","payload":{"approved":true}}]}`
+}
+
+// waitingCall returns the key of the only call that waits.
+func (d *desk) waitingCall() string {
+	calls := d.view("ann", "1").Suspended()
+	require.Len(d.t, calls, 1)
+	return calls[0].Key
+}
 
 // askToPay lets a call wait for a person.
 func (d *desk) askToPay() {
@@ -57,7 +67,7 @@ func TestPagesOfOtherSitesDecideNothing(t *testing.T) {
 		"a type that begins like one": {map[string]string{"Content-Type": "application/jsonx"}, 415},
 	} {
 		t.Run(name, func(t *testing.T) {
-			resp := d.request(http.MethodPost, approval, c.header)
+			resp := d.request(http.MethodPost, approval(d.waitingCall()), c.header)
 			require.Equal(t, c.status, resp.StatusCode)
 			require.Empty(t, resp.Header.Get("Access-Control-Allow-Origin"))
 			require.Len(t, d.view("ann", "1").Suspended(), 1, "nothing is decided")
@@ -67,7 +77,7 @@ func TestPagesOfOtherSitesDecideNothing(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 	require.Empty(t, resp.Header.Get("Access-Control-Allow-Origin"))
 
-	resp = d.request(http.MethodPost, approval, map[string]string{"Content-Type": json + "; charset=utf-8", "Origin": d.srv.URL, "Sec-Fetch-Site": "same-origin"})
+	resp = d.request(http.MethodPost, approval(d.waitingCall()), map[string]string{"Content-Type": json + "; charset=utf-8", "Origin": d.srv.URL, "Sec-Fetch-Site": "same-origin"})
 	require.Equal(t, http.StatusOK, resp.StatusCode, "its own page")
 	require.Empty(t, d.view("ann", "1").Suspended())
 }
@@ -81,7 +91,7 @@ func TestTrustedOrigins(t *testing.T) {
 	for _, other := range []string{"https://app.example.evil.example", "http://app.example", "null", ""} {
 		header := map[string]string{"Origin": other, "Access-Control-Request-Method": "POST", "Sec-Fetch-Site": "cross-site", "Content-Type": "application/json"}
 		require.Equal(t, http.StatusMethodNotAllowed, d.request(http.MethodOptions, "", header).StatusCode, other)
-		resp := d.request(http.MethodPost, approval, header)
+		resp := d.request(http.MethodPost, approval(d.waitingCall()), header)
 		require.Equal(t, http.StatusForbidden, resp.StatusCode, other)
 		require.Empty(t, resp.Header.Get("Access-Control-Allow-Origin"), other)
 	}
@@ -96,7 +106,7 @@ func TestTrustedOrigins(t *testing.T) {
 	require.Equal(t, "authorization,content-type", resp.Header.Get("Access-Control-Allow-Headers"))
 	require.Equal(t, "Origin", resp.Header.Get("Vary"))
 
-	resp = d.request(http.MethodPost, approval, map[string]string{"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site", "Content-Type": "application/json"})
+	resp = d.request(http.MethodPost, approval(d.waitingCall()), map[string]string{"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site", "Content-Type": "application/json"})
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.Equal(t, "https://app.example", resp.Header.Get("Access-Control-Allow-Origin"))
 	require.Equal(t, "Origin", resp.Header.Get("Vary"))

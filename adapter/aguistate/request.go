@@ -200,6 +200,9 @@ func (s *stream) decide(msg *workspace.Message) (decided bool, err error) {
 		case r.Status != "resolved" || len(r.Payload) == 0:
 			return false, invalid("the answer to %q has no payload", r.InterruptID)
 		case answer.Approved != nil:
+			if string(answer.EditedArgs) == "null" {
+				answer.EditedArgs = nil
+			}
 			msg.Decisions = append(msg.Decisions, tool.ApproveWith(w.Key, state.JSON(answer.EditedArgs)))
 		default:
 			msg.Decisions = append(msg.Decisions, tool.AnswerWith(w.Key, state.JSON(r.Payload)))

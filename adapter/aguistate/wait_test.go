@@ -63,11 +63,11 @@ func TestToolsOfThePage(t *testing.T) {
 		call := d.view("ann", "1").Suspended()[0]
 		require.Equal(t, "color", call.Name)
 		if version == 1 {
-			require.Equal(t, []string{"call-2-0"}, s.Pending)
+			require.Equal(t, []string{call.Key}, s.Pending)
 		}
 		d.reopen()
 		p.move()
-		p.do("say", object{"messages": []object{{"id": "r", "role": "tool", "toolCallId": "call-2-0", "content": "blue"}}})
+		p.do("say", object{"messages": []object{{"id": "r", "role": "tool", "toolCallId": call.Key, "content": "blue"}}})
 		s = p.run(object{"tools": pageTools})
 		p.mustBe(s)
 		said := textsOf(s.Messages)

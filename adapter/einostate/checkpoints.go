@@ -58,6 +58,7 @@ type resumptionKey struct{}
 type resumption struct {
 	id         string
 	checkpoint Checkpoint
+	targets    map[string]any // with what eino's interrupts are resumed
 	// missed has what was said while each call waited, by the ids that eino knows.
 	missed map[string][]state.Message
 }

@@ -63,7 +63,7 @@ func Example() {
 	for _, call := range view.Suspended() { // the person says yes
 		fmt.Println("to approve:", call.Name, call.Input)
 		out, err := manager.Handle(ctx, "ann", workspace.Message{
-			Answers: []state.ToolResultMessage{state.ToolResult(call.ToolCall, `"approved by Bob"`)},
+			Decisions: []tool.Decision{tool.AnswerWith(call.Key, `"approved by Bob"`)},
 		})
 		must(err)
 		fmt.Println(out.Reply)

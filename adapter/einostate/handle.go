@@ -27,7 +27,8 @@ import (
 // the conversation. An answer is the result of a call of [Tools], which is not
 // made again. Other tools of a resumed agent are called again, with the id of
 // the call and the answer as their resume data, a string: what they return is
-// the result. An approval resumes them with the text "approved". A refusal resumes
+// the result. An approval resumes them with the text "approved"; other arguments
+// than those of the model are an error, and the call waits. A refusal resumes
 // the agent, and is the result: no tool is called. What was said while the
 // call waited is in the prompt of the resumed agent, in front of the call. An
 // interrupt outside of a call that is in the conversation is an error.
@@ -38,84 +39,117 @@ func Handle(
 	r *adk.Runner, onEvent func(ctx context.Context, run *workspace.Run, event *adk.AgentEvent),
 ) func(ctx context.Context, run *workspace.Run) error {
 	return func(ctx context.Context, run *workspace.Run) error {
-		resumed, events, err := start(ctx, r, run)
+		if err := closeTaken(ctx, run); err != nil {
+			return fmt.Errorf("einostate: %w", err)
+		}
+		decided, err := decidedCheckpoints(run)
 		if err != nil {
 			return fmt.Errorf("einostate: %w", err)
 		}
-		var interrupts []*adk.InterruptCtx
-		for event, ok := events.Next(); ok; event, ok = events.Next() {
-			if onEvent != nil {
-				onEvent(ctx, run, event)
-			}
-			err = errors.Join(err, event.Err)
-			if event.Action != nil && event.Action.Interrupted != nil {
-				interrupts = event.Action.Interrupted.InterruptContexts
+		if len(decided) == 0 {
+			decided = []*resumption{{id: run.ID()}}
+		}
+		for i, at := range decided {
+			if err := at.play(ctx, r, run, onEvent, decided[i+1:]); err != nil {
+				return fmt.Errorf("einostate: %w", err)
 			}
 		}
-		if errors.Is(err, tool.ErrSuspended) { // a call that a process has left, and that eino did not make
-			err = nil
-		}
-		if err != nil {
-			return fmt.Errorf("einostate: %w", err)
-		}
-		if last, ok := run.State().History().Last(); ok {
-			for _, m := range last.Output {
-				if text, ok := m.(state.TextMessage); ok {
-					run.SetReply(text.Text())
-				}
-			}
-		}
-		return suspend(ctx, run, resumed, interrupts)
+		return nil
 	}
 }
 
-// start resumes the agent from the checkpoint of a call that the message
-// decides about, and runs it with the conversation if there is none.
-func start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*resumption, *adk.AsyncIterator[*adk.AgentEvent], error) {
-	if err := closeTaken(ctx, run); err != nil {
-		return nil, nil, err
+// play lets the agent go on, or begin, until it ends or is interrupted. Those that
+// are resumed next keep their checkpoints.
+func (at *resumption) play(
+	ctx context.Context, r *adk.Runner, run *workspace.Run, onEvent func(context.Context, *workspace.Run, *adk.AgentEvent), next []*resumption,
+) error {
+	events, err := at.start(ctx, r, run)
+	if err != nil {
+		return err
 	}
-	decided := map[string]tool.Decision{}
+	var interrupts []*adk.InterruptCtx
+	for event, ok := events.Next(); ok; event, ok = events.Next() {
+		if onEvent != nil {
+			onEvent(ctx, run, event)
+		}
+		err = errors.Join(err, event.Err)
+		if event.Action != nil && event.Action.Interrupted != nil {
+			interrupts = event.Action.Interrupted.InterruptContexts
+		}
+	}
+	if err != nil && !errors.Is(err, tool.ErrSuspended) { // by a call that a process has left, and that eino did not make
+		return err
+	}
+	if last, ok := run.State().History().Last(); ok {
+		for _, m := range last.Output {
+			if text, ok := m.(state.TextMessage); ok {
+				run.SetReply(text.Text())
+			}
+		}
+	}
+	return at.suspend(ctx, run, interrupts, next)
+}
+
+// decidedCheckpoints returns where agents go on because of what the message
+// decides: wherever eino has to make a call, or else at one of the checkpoints, as
+// all other results are in the conversation.
+func decidedCheckpoints(run *workspace.Run) (decided []*resumption, err error) {
+	var other *resumption
+	decisions := map[string]tool.Decision{}
 	for _, d := range run.Message().Decisions {
-		decided[d.Key] = d
+		decisions[d.Key] = d
 	}
 	all := CheckpointField.GetOr(run.State(), nil)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
 		nested := slices.ContainsFunc(slices.Collect(maps.Values(all[id].Interrupts)), func(in Interrupt) bool { return in.Outer })
-		targets := map[string]any{}
+		targets, made := map[string]any{}, nested
 		for key, in := range all[id].Interrupts {
 			if len(key) < minKey {
-				return nil, nil, fmt.Errorf("checkpoint %s: an earlier version of this package has made it, whose calls have no keys: delete it", id)
+				return nil, fmt.Errorf("checkpoint %s: an earlier version of this package has made it, whose calls have no keys: delete it", id)
 			}
-			switch d, ok := decided[key]; {
+			switch d, ok := decisions[key]; {
 			case !ok:
+			case d.Input != "" && in.Foreign:
+				return nil, fmt.Errorf("the call %s cannot be made with other arguments: eino makes it with those of its checkpoint", key)
 			case d.Kind == tool.DecisionAnswer:
 				targets[in.ID] = d.Result.Text()
+				made = made || in.Foreign
 			case d.Kind == tool.DecisionRefuse:
 				targets[in.ID] = "refused"
 			case in.Foreign || nested: // else its agent makes it before it asks its model
-				targets[in.ID] = "approved"
+				targets[in.ID], made = "approved", true
 			}
 		}
-		if len(targets) == 0 {
-			continue
+		switch at := (&resumption{id: id, checkpoint: all[id], targets: targets}); {
+		case len(targets) == 0:
+		case made:
+			decided = append(decided, at)
+		case other == nil:
+			other = at
 		}
-		resumed, err := newResumption(run, id, all[id])
+	}
+	if decided == nil && other != nil {
+		return []*resumption{other}, nil
+	}
+	return decided, nil
+}
+
+// start resumes the agent from its checkpoint, or runs it with the conversation.
+func (at *resumption) start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*adk.AsyncIterator[*adk.AgentEvent], error) {
+	if at.targets == nil {
+		msgs, err := FromMessages(state.Messages.GetOr(run.State(), nil)...)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if err := take(ctx, id); err != nil {
-			return nil, nil, err
-		}
-		ctx = context.WithValue(ctx, resumptionKey{}, resumed)
-		events, err := r.ResumeWithParams(ctx, id, &adk.ResumeParams{Targets: targets})
-		return resumed, events, err
+		return r.Run(ctx, msgs, adk.WithCheckPointID(at.id)), nil
 	}
-	msgs, err := FromMessages(state.Messages.GetOr(run.State(), nil)...)
-	if err != nil {
-		return nil, nil, err
+	if err := at.prepare(run); err != nil {
+		return nil, err
 	}
-	return &resumption{id: run.ID()}, r.Run(ctx, msgs, adk.WithCheckPointID(run.ID())), nil
+	if err := take(ctx, at.id); err != nil {
+		return nil, err
+	}
+	return r.ResumeWithParams(context.WithValue(ctx, resumptionKey{}, at), at.id, &adk.ResumeParams{Targets: at.targets})
 }
 
 // minKey is the length of the shortest key of a call.
@@ -156,29 +190,29 @@ func closeTaken(ctx context.Context, run *workspace.Run) error {
 	return nil
 }
 
-// newResumption returns what the agents need to go on at a checkpoint. It opens
-// the answered calls of foreign tools again: their results come from the tools.
-func newResumption(run *workspace.Run, id string, c Checkpoint) (*resumption, error) {
-	r := &resumption{id, c, map[string][]state.Message{}}
+// prepare notes what was said while the calls waited. It opens the answered calls
+// of foreign tools again: their results come from the tools.
+func (at *resumption) prepare(run *workspace.Run) error {
+	at.missed = map[string][]state.Message{}
 	msgs := state.Messages.GetOr(run.State(), nil)
-	for key, in := range c.Interrupts {
+	for key, in := range at.checkpoint.Interrupts {
 		call, missed := behind(msgs, key)
 		for seen := in.Seen; seen > 0 && len(missed) > 0; missed = missed[1:] {
 			if _, ok := missed[0].(state.ToolResultMessage); !ok {
 				seen--
 			}
 		}
-		r.missed[callkey.IDOf(call.ID, key)] = slices.Concat(in.Missed, withoutOrphans(missed))
+		at.missed[callkey.IDOf(call.ID, key)] = slices.Concat(in.Missed, withoutOrphans(missed))
 	}
 	for _, d := range run.Message().Decisions {
-		if d.Kind != tool.DecisionAnswer || !c.Interrupts[d.Key].Foreign {
+		if d.Kind != tool.DecisionAnswer || !at.checkpoint.Interrupts[d.Key].Foreign {
 			continue
 		}
 		if err := reopen(run.State(), d.Key); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // behind returns the call with a key, and the messages behind it.
@@ -226,19 +260,20 @@ func reopen(st *state.State, key string) error {
 }
 
 // suspend suspends the calls in which interrupts have happened, and notes them
-// in the checkpoint. It deletes checkpoints of calls that wait no longer.
-func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, interrupts []*adk.InterruptCtx) error {
+// in the checkpoint. It deletes checkpoints of calls that wait no longer, but for
+// those that are resumed next.
+func (at *resumption) suspend(ctx context.Context, run *workspace.Run, interrupts []*adk.InterruptCtx, next []*resumption) error {
 	calls := map[string]Interrupt{}
 	msgs := state.Messages.GetOr(run.State(), nil)
 	for _, in := range interrupts {
 		found := false
 		_, own := in.Info.(waiting)
-		for _, at := range slices.Backward(in.Address) { // the calls around an agent wait with its own
-			key := inside.KeyOfID(run.State(), at.SubID)
-			if at.Type != adk.AddressSegmentTool || run.Suspend(key) != nil {
+		for _, segment := range slices.Backward(in.Address) { // the calls around an agent wait with its own
+			key := inside.KeyOfID(run.State(), segment.SubID)
+			if segment.Type != adk.AddressSegmentTool || run.Suspend(key) != nil {
 				continue
 			}
-			call := Interrupt{ID: in.ID, Foreign: !own, Outer: found, Missed: resumed.missed[at.SubID]}
+			call := Interrupt{ID: in.ID, Foreign: !own, Outer: found, Missed: at.missed[segment.SubID]}
 			_, after := behind(msgs, key)
 			for _, m := range after {
 				if _, result := m.(state.ToolResultMessage); !result {
@@ -248,7 +283,7 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 			found, own, calls[key] = true, false, call
 		}
 		if !found {
-			return fmt.Errorf("einostate: interrupt at %s: no call of the conversation is open there", in.Address)
+			return fmt.Errorf("interrupt at %s: no call of the conversation is open there", in.Address)
 		}
 	}
 	all := CheckpointField.GetOr(run.State(), nil)
@@ -260,11 +295,14 @@ func suspend(ctx context.Context, run *workspace.Run, resumed *resumption, inter
 		waiting[c.Key] = true
 	}
 	return change(ctx, func(all map[string]Checkpoint) {
-		if c, ok := all[resumed.id]; ok {
+		if c, ok := all[at.id]; ok {
 			c.Interrupts = calls
-			all[resumed.id] = c
+			all[at.id] = c
 		}
-		maps.DeleteFunc(all, func(_ string, c Checkpoint) bool {
+		maps.DeleteFunc(all, func(id string, c Checkpoint) bool {
+			if slices.ContainsFunc(next, func(r *resumption) bool { return r.id == id }) {
+				return false
+			}
 			for call := range c.Interrupts {
 				if waiting[call] {
 					return false

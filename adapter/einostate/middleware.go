@@ -122,7 +122,7 @@ func (t *turn) begin(ctx context.Context, s *adk.ChatModelAgentState) error {
 	for range transcript.ShapesFunc(s.Messages, Format.Shape).Pending() { // an open call
 		prompt, err := Messages(s.Messages...)
 		if err == nil {
-			prompt, err = t.Prompt(ctx, prompt)
+			prompt, err = t.Prompt(ctx, inside.WithKeys(t.State(), prompt))
 		}
 		if err == nil {
 			s.Messages, err = FromMessages(prompt...)

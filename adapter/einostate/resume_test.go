@@ -106,16 +106,28 @@ func (c *conversation) view(m *workspace.Manager) *workspace.View {
 // answer answers suspended calls.
 func (c *conversation) answer(ids ...string) string {
 	c.t.Helper()
-	m := c.manager()
-	defer m.Close()
+	yes := func(key string) tool.Decision { return tool.AnswerWith(key, `"yes"`) }
+	return c.decide(yes, ids...)
+}
+
+// decide decides about suspended calls.
+func (c *conversation) decide(as func(key string) tool.Decision, ids ...string) string {
+	c.t.Helper()
 	var msg workspace.Message
-	for _, call := range c.view(m).Suspended() {
+	for _, call := range c.waiting() {
 		if slices.Contains(ids, call.ID) {
-			msg.Answers = append(msg.Answers, state.ToolResult(call.ToolCall, `"yes"`))
+			msg.Decisions = append(msg.Decisions, as(call.Key))
 		}
 	}
-	m.Close()
 	return c.say(msg)
+}
+
+// waiting returns the suspended calls.
+func (c *conversation) waiting() []workspace.Suspended {
+	c.t.Helper()
+	m := c.manager()
+	defer m.Close()
+	return c.view(m).Suspended()
 }
 
 func (c *conversation) check(wantNotes []string, want ...string) {
@@ -218,11 +230,11 @@ func TestResumeSequence(t *testing.T) {
 // interrupted.
 func TestResumeByDecision(t *testing.T) {
 	for name, row := range map[string]struct {
-		msg          workspace.Message
+		as           func(key string) tool.Decision
 		result, made string
 	}{
-		"approved": {workspace.Message{Approve: []string{"c1"}}, "may I?approved", "c1 asked c1 made"},
-		"refused":  {workspace.Message{Refuse: []string{"c1"}}, "The call was refused by a person.", "c1 asked"},
+		"approved": {tool.Approve, "may I?approved", "c1 asked c1 made"},
+		"refused":  {func(key string) tool.Decision { return tool.Refuse(key, "") }, "The call was refused by a person.", "c1 asked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var made map[string]int
@@ -235,7 +247,7 @@ func TestResumeByDecision(t *testing.T) {
 				if got := c.say(workspace.Message{Content: state.UserText("go")}); got != "c1 " {
 					c.t.Errorf("said %q", got)
 				}
-				if got := c.say(row.msg); got != "done" {
+				if got := c.decide(row.as, "c1"); got != "done" {
 					c.t.Errorf("said %q", got)
 				}
 				c.check(nil, "user: go", "call c1", "result c1: "+row.result, "assistant: done")

@@ -62,7 +62,8 @@ func TestDeskNested(t *testing.T) {
 		billing := tool.Must(tool.New("billing", "Ask billing.", func(ctx context.Context, in struct {
 			Request string `json:"request"`
 		}) (string, error) {
-			if err := generate(ctx, st, d.Tools("billing"), next(d, "billing"), nil, state.UserText(in.Request)); err != nil {
+			said := append([]state.Message{state.UserText(in.Request)}, behindCall(ctx, st)...)
+			if err := generate(ctx, st, d.Tools("billing"), next(d, "billing"), nil, said...); err != nil {
 				return "", err
 			}
 			last, _ := st.History().Last()
@@ -74,6 +75,19 @@ func TestDeskNested(t *testing.T) {
 		search := run.State().As("search")
 		return generate(ctx, search, append(d.Tools("search"), billing), next(d, "search"), nil, state.Messages.GetOr(search, nil)...)
 	}})
+}
+
+// behindCall returns what was said since the call of ctx: after the death of a
+// process, an agent that is a tool goes on with it.
+func behindCall(ctx context.Context, st *state.State) []state.Message {
+	call, _ := tool.CallOf(ctx)
+	msgs := state.Messages.GetOr(st, nil)
+	for i, m := range msgs {
+		if m, ok := m.(state.ToolCallMessage); ok && m.Calls()[0].Key == call.Key {
+			return msgs[i+1:]
+		}
+	}
+	return nil
 }
 
 func next(d *adaptertest.Desk, agent string) func(prompt []state.Message) (state.Message, error) {

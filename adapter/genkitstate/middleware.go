@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -94,12 +96,22 @@ func (g *generation) generate(
 	if err == nil {
 		err = hear(t, req.Messages)
 	}
+	elsewhere := s.elsewhere(t)
+	if s != nil && elsewhere && s.isIdle(t) {
+		s = nil
+	}
 	if before := &req.Messages; err == nil {
 		if s != nil {
 			before = &s.before
 		}
-		if s == nil && len(t.Pending()) > 0 { // what was said since stands behind the calls
-			*before, err = prompted(ctx, t, *before)
+		if elsewhere { // what was said since stands behind the calls
+			msgs := *before
+			if *before, err = prompted(ctx, t, msgs); errors.Is(err, tool.ErrSuspended) {
+				if s := stepOf(t, msgs); s != nil {
+					g.left = s
+					return s.leave(resp, s.open()), nil
+				}
+			}
 		} else {
 			*before, err = answered(t, *before)
 		}
@@ -126,11 +138,12 @@ func (g *generation) generate(
 func prompted(ctx context.Context, t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
 	own, err := Messages(msgs...)
 	if err == nil {
-		own, err = t.Prompt(ctx, own)
+		own, err = t.Prompt(ctx, inside.WithKeys(t.State(), own))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("genkitstate: %w", err)
 	}
+	own, _ = transcript.Repair(own, adjacent, transcript.Policy{})
 	return From(own...)
 }
 
@@ -146,7 +159,7 @@ func answered(t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		own, _ = transcript.Repair(own, adjacent, transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
+		own, _ = transcript.Repair(inside.WithKeys(t.State(), own), adjacent, transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
 		return From(own...)
 	}
 	return msgs, nil
@@ -212,13 +225,17 @@ func (g *generation) ask(
 	if err := t.Said(ctx, result); err != nil {
 		return resp, err
 	}
-	identify(resp.ToolRequests(), t.State())
+	identify(resp.Message, t.State())
 	return resp, nil
 }
 
-// identify gives the calls of an answer that was just recorded the refs by which
-// requests name them: Genkit tells calls apart by their refs.
-func identify(requests []*ai.ToolRequest, st *state.State) {
+// keyMetadata is the metadata of a call that has its key: a response that a program
+// holds may be older than a call that has its ref now.
+const keyMetadata = "agentstate.dev/key"
+
+// identify gives the calls of an answer that was just recorded their keys, and the
+// refs by which requests name them: Genkit tells calls apart by their refs.
+func identify(said *ai.Message, st *state.State) {
 	last, _ := st.History().Last()
 	var calls []state.ToolCall
 	for _, m := range last.Output {
@@ -226,11 +243,26 @@ func identify(requests []*ai.ToolRequest, st *state.State) {
 			calls = append(calls, m.Calls()...)
 		}
 	}
-	for i, r := range requests {
-		if i < len(calls) {
-			r.Ref = callkey.IDOf(calls[i].ID, calls[i].Key)
+	for _, p := range said.Content {
+		if !p.IsToolRequest() || len(calls) == 0 {
+			continue
 		}
+		c := calls[0]
+		calls = calls[1:]
+		p.ToolRequest.Ref = callkey.IDOf(c.ID, c.Key)
+		if p.Metadata = maps.Clone(p.Metadata); p.Metadata == nil {
+			p.Metadata = map[string]any{}
+		}
+		p.Metadata[keyMetadata] = c.Key
 	}
+}
+
+// keyOf returns the key of the call that a part makes, or "".
+func keyOf(st *state.State, p *ai.Part) string {
+	if key, _ := p.Metadata[keyMetadata].(string); key != "" {
+		return key
+	}
+	return inside.KeyOfID(st, p.ToolRequest.Ref)
 }
 
 // prompt replaces the messages of a request by what the window shows of them, with
@@ -336,7 +368,7 @@ func (g *generation) play(
 		if err != nil {
 			return nil, fmt.Errorf("genkitstate: call of tool %q: %w", name, err)
 		}
-		call := state.ToolCall{ID: p.ToolRequest.Ref, Name: name, Input: input, Key: inside.KeyOfID(t.State(), p.ToolRequest.Ref)}
+		call := state.ToolCall{ID: p.ToolRequest.Ref, Name: name, Input: input, Key: keyOf(t.State(), p)}
 		switch waits := slices.ContainsFunc(waiting, func(w state.ToolCall) bool { return w.Key == call.Key }); {
 		case s.restarted[i]: // a person has decided
 			if approvals[call.Key] = (runctx.Approval{}); s.edited[i] {

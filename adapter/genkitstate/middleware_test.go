@@ -281,7 +281,7 @@ func TestIdenticalSuspendedCallsAreMadeWithTheirIDs(t *testing.T) {
 	b.generate(ai.WithMessages(resp.History()...), ai.WithToolRestarts(again...))
 	b.prompt()
 	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: pay c1 pay c2 pay c3",
-		"result c1: paid 7 as c1", "result c2: paid 7 as c2", "result c3: paid 8 as c3", "assistant: Done.")
+		"result c1: paid 7 as c1", "result c2: paid 7 as c2", `result c3: A person has changed the arguments to {"amount":8}. The result: "paid 8 as c3"`, "assistant: Done.")
 }
 
 // What the user says, outside of a workspace, is recorded once, also if the

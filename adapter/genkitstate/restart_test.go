@@ -34,7 +34,7 @@ func TestRestartedInputs(t *testing.T) {
 		pay.Restart(first, nil), pay.Restart(second, &ai.RestartOptions{ReplaceInput: map[string]any{"amount": 8}})))
 	b.prompt()
 	says(t, state.Messages.GetOr(b.st, nil), "user: Go.", "calls: pay c1 pay c2",
-		"result c1: paid 6 as c1", "result c2: paid 8 as c2", "assistant: Done.")
+		"result c1: paid 6 as c1", `result c2: A person has changed the arguments to {"amount":8}. The result: "paid 8 as c2"`, "assistant: Done.")
 	input, err := state.JSONOf(held[len(held)-1].Content[1].ToolRequest.Input)
 	if err != nil || input != `{"amount":7}` {
 		t.Errorf("the input that the caller holds is %s, %v", input, err)

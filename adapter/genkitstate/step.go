@@ -10,7 +10,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
-	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/loop"
 )
 
@@ -62,12 +61,53 @@ func (g *generation) resume(ctx context.Context, t *loop.Turn, req *ai.ModelRequ
 		}
 		req.Messages = s.conversation()
 	}
+	if slices.Contains(s.restarted, true) { // no other call is made in the place of one that is gone
+		return s, nil
+	}
 	for _, c := range t.State().History().Pending() { // not those of another agent
-		if slices.ContainsFunc(s.open(), func(p *ai.Part) bool { return callKey(p) == cmp.Or(callkey.IDOf(c.ID, c.Key), c.Name) }) {
+		if s.has(t, c) {
 			return s, nil
 		}
 	}
 	return nil, nil
+}
+
+// has reports whether a call is an open one of the step.
+func (s *step) has(t *loop.Turn, c state.ToolCall) bool {
+	return slices.ContainsFunc(s.open(), func(p *ai.Part) bool { return keyOf(t.State(), p) == c.Key })
+}
+
+// elsewhere reports whether calls are left that are not in the step, which may be
+// nil.
+func (s *step) elsewhere(t *loop.Turn) bool {
+	return slices.ContainsFunc(t.Pending(), func(c state.ToolCall) bool { return s == nil || !s.has(t, c) })
+}
+
+// isIdle reports whether all open calls of the step wait.
+func (s *step) isIdle(t *loop.Turn) bool {
+	return !slices.Contains(s.restarted, true) && !slices.ContainsFunc(t.Pending(), func(c state.ToolCall) bool { return s.has(t, c) })
+}
+
+// stepOf returns the last step of a conversation in which a call waits, or nil.
+func stepOf(t *loop.Turn, msgs []*ai.Message) *step {
+	waiting := t.Suspended()
+	for i, m := range slices.Backward(msgs) {
+		if m.Role != ai.RoleModel {
+			continue
+		}
+		s := newStep(msgs[:i], m)
+		for _, next := range msgs[i+1:] {
+			if next.Role == ai.RoleTool {
+				s.put(next.Content)
+			}
+		}
+		for _, p := range s.open() {
+			if slices.ContainsFunc(waiting, func(c state.ToolCall) bool { return keyOf(t.State(), p) == c.Key }) {
+				return s
+			}
+		}
+	}
+	return nil
 }
 
 // take adds the results of calls that Genkit has made, or a person has answered.
@@ -79,7 +119,7 @@ func (s *step) take(ctx context.Context, t *loop.Turn, parts []*ai.Part) error {
 	var results []state.ToolResultMessage
 	for _, m := range msgs {
 		if r, ok := m.(state.ToolResultMessage); ok {
-			results = append(results, inside.WithKey(r, inside.KeyOfID(t.State(), r.Call().ID)))
+			results = append(results, inside.WithKey(r, s.keyOf(t.State(), r.Call().ID)))
 		}
 	}
 	if len(results) == 0 {
@@ -90,6 +130,16 @@ func (s *step) take(ctx context.Context, t *loop.Turn, parts []*ai.Part) error {
 	}
 	s.put(parts)
 	return t.Commit(ctx)
+}
+
+// keyOf returns the key of the call with a ref.
+func (s *step) keyOf(st *state.State, ref string) string {
+	for _, p := range s.message.Content {
+		if p.IsToolRequest() && p.ToolRequest.Ref == ref {
+			return keyOf(st, p)
+		}
+	}
+	return inside.KeyOfID(st, ref)
 }
 
 // reopen returns the results without those of calls that a person has restarted.

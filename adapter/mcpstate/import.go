@@ -26,9 +26,9 @@ type ImportOptions struct {
 	// Bind returns the options of a tool: the fields that are injected and
 	// written (default: none).
 	Bind func(t *mcp.Tool) []tool.Option
-	// Meta returns the _meta of a call (default: the id of the call as
-	// IdempotencyKey, if there is one). An id is unique within its conversation
-	// only: in a workspace, put the id of the run before it.
+	// Meta returns the _meta of a call (default: the Key of [tool.CallOf] as
+	// IdempotencyKey). If it has no IdempotencyKey, a server cannot tell that a call
+	// is made again.
 	Meta func(ctx context.Context) mcp.Meta
 }
 
@@ -107,8 +107,8 @@ func (o *ImportOptions) meta(ctx context.Context) mcp.Meta {
 	if o.Meta != nil {
 		return maps.Clone(o.Meta(ctx)) // the SDK adds to it
 	}
-	if call, ok := tool.CallOf(ctx); ok && call.ID != "" {
-		return mcp.Meta{IdempotencyKey: call.ID}
+	if call, ok := tool.CallOf(ctx); ok {
+		return mcp.Meta{IdempotencyKey: call.Key}
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func TestImportBindsFieldsAndNamesCalls(t *testing.T) {
 			Order string `json:"order"`
 		}) (string, error) {
 			c, _ := tool.CallOf(ctx)
-			seen = append(seen, c.ID)
+			seen = append(seen, c.ID, c.Key)
 			if in.Order == "" {
 				return "", errors.New("no such order")
 			}
@@ -116,12 +116,12 @@ func TestImportBindsFieldsAndNamesCalls(t *testing.T) {
 	must(err)
 	st := desk()
 	run := func() tool.Result {
-		return ran(tool.Run(t.Context(), st, imported, []state.ToolCall{{ID: "c1", Name: imported[0].Name(), Input: "{}"}}))[0]
+		return ran(tool.Run(t.Context(), st, imported, []state.ToolCall{{ID: "c1", Name: imported[0].Name(), Input: "{}", Key: "key"}}))[0]
 	}
 	equal(t, "shipped #W1", run().Message.Text())
 	must(order.Set(st, ""))
 	contains(t, run().Message.Text(), `tool "order.status": no such order`)
-	equal(t, []string{"c1", "c1"}, seen)
+	equal(t, []string{"key", seen[1], "key", seen[1]}, seen)
 
 	_, err = mcpstate.Import(t.Context(), s, &mcpstate.ImportOptions{
 		Bind: func(*mcp.Tool) []tool.Option { return []tool.Option{tool.From(order, "missing")} },
@@ -159,6 +159,43 @@ func TestACallThatWaitsForAPerson(t *testing.T) {
 	view, err := m.View(t.Context(), "ann")
 	must(err)
 	equal(t, 0, len(view.Suspended()))
+}
+
+// A call that a client makes again has the key that it had, on another connection
+// too. That of another sender, of another tool or without a name has another one.
+func TestKeysOfCalls(t *testing.T) {
+	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: schema})
+	must(err)
+	t.Cleanup(func() { m.Close() })
+	var key string
+	tell := func(name string) *tool.Tool {
+		return tool.Must(tool.New(name, "", func(ctx context.Context, _ struct{}) (string, error) {
+			c, _ := tool.CallOf(ctx)
+			key = c.Key
+			return "", nil
+		}))
+	}
+	srv := newServer()
+	mcpstate.AddTools(srv, mcpstate.Workspaces(m, who), tell("pay"), tell("refund"))
+	url := serve(t, srv)
+	keyOf := func(user, agent, tool, name string) string {
+		s := connect(t, url, user, agent, nil, "")
+		key = ""
+		_, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Meta: mcp.Meta{mcpstate.IdempotencyKey: name}})
+		must(err)
+		return key
+	}
+	first := keyOf("ann", "billing", "pay", "1")
+	equal(t, first, keyOf("ann", "billing", "pay", "1"))
+	keys := map[string]bool{first: true, "": true, "1": true}
+	for _, c := range [][4]string{
+		{"bob", "billing", "pay", "1"}, {"ann", "guest", "pay", "1"}, {"ann", "billing", "refund", "1"}, {"ann", "billing", "pay", "2"},
+		{"ann", "billing", "pay", ""}, {"ann", "billing", "pay", ""},
+	} {
+		other := keyOf(c[0], c[1], c[2], c[3])
+		equal(t, false, keys[other])
+		keys[other] = true
+	}
 }
 
 // ran returns v, and panics if err is not nil.

@@ -22,7 +22,8 @@ var scenario = adaptertest.Adapter{
 	Open: func(ctx context.Context, file string) (store.Store, error) {
 		return sqlitestore.Open(ctx, file, nil)
 	},
-	Answer: adaptertest.Plain(importTools),
+	Answer:  adaptertest.Plain(importTools),
+	Derives: true,
 }
 
 func TestScenario(t *testing.T)       { adaptertest.Run(t, scenario) }
@@ -30,7 +31,7 @@ func TestScenarioKilled(t *testing.T) { adaptertest.Killed(t, scenario) }
 
 // importTools returns the tools of an agent. approve waits for a person, which
 // the host of the state has to know, and is therefore no tool of the server.
-func importTools(ctx context.Context, run *workspace.Run, d *adaptertest.Desk, agent string) ([]*tool.Tool, error) {
+func importTools(ctx context.Context, _ *workspace.Run, d *adaptertest.Desk, agent string) ([]*tool.Tool, error) {
 	isLocal := func(t *tool.Tool) bool { return t.Name() == "approve" }
 	srv := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
 	mcpstate.AddTools(srv, mcpstate.Memory(state.New(nil), nil), slices.DeleteFunc(d.Unbound(agent), isLocal)...)
@@ -45,9 +46,6 @@ func importTools(ctx context.Context, run *workspace.Run, d *adaptertest.Desk, a
 	context.AfterFunc(ctx, func() { session.Close() })
 	tools, err := mcpstate.Import(ctx, session, &mcpstate.ImportOptions{
 		Bind: func(t *mcp.Tool) []tool.Option { return adaptertest.Bindings(t.Name) },
-		// After a crash the model makes a call again with another id. The id of
-		// the run is the same.
-		Meta: func(context.Context) mcp.Meta { return mcp.Meta{mcpstate.IdempotencyKey: run.ID()} },
 	})
 	if err != nil || agent != "billing" {
 		return tools, err

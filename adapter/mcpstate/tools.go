@@ -12,14 +12,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/tool"
 )
 
 // IdempotencyKey is the member of _meta in which the caller of a tool may name
 // the call. The name is the ID of [tool.CallOf] in the function of the tool, and
-// the cause of what the call writes. Two calls with one name are two calls: the
-// function passes the name on to what it calls. A name of more than 256 bytes is
-// refused.
+// the cause of what the call writes. The Key there is made of the name, of the
+// tool, of the user and the agent of the sender, and of the name of the client: a
+// call that a client makes again has the same one, and one of another sender has
+// not. Without a name, each call has a new one. Two calls with one name are two
+// calls: the function passes the Key on to what it calls. A name of more than 256
+// bytes is refused.
 const IdempotencyKey = "agentstate.dev/idempotency-key"
 
 const maxKey = 256
@@ -84,8 +88,13 @@ func handler(states States, t *tool.Tool) mcp.ToolHandler {
 		if len(call.ID) > maxKey {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: IdempotencyKey + " has more than 256 bytes"}
 		}
+		key, err := keyOf(ctx, states, req, t.Name(), call.ID)
+		if err != nil {
+			return nil, wrap(fmt.Sprintf("call tool %q", t.Name()), err)
+		}
+		call.Key = key
 		var result *mcp.CallToolResult
-		err := states.Do(ctx, req, func(ctx context.Context, st *state.State) error {
+		err = states.Do(ctx, req, func(ctx context.Context, st *state.State) error {
 			if len(tool.Usable(st, tools)) == 0 {
 				result = failure("unknown tool " + t.Name())
 				return errFailed
@@ -109,6 +118,22 @@ func handler(states States, t *tool.Tool) mcp.ToolHandler {
 		}
 		return result, nil
 	}
+}
+
+// keyOf returns the key of a call that its caller has given a name, or none.
+func keyOf(ctx context.Context, states States, req *mcp.CallToolRequest, tool, name string) (string, error) {
+	if name == "" {
+		return callkey.New(), nil
+	}
+	view, err := states.View(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	client := ""
+	if info := req.ClientInfo(); info != nil {
+		client = info.Name
+	}
+	return callkey.Derive("mcp", client, view.User, view.State.Agent(), tool, name), nil
 }
 
 // success returns the result of a call that returned JSON.

@@ -30,6 +30,9 @@ var scenario = adaptertest.Adapter{
 	User:   Name("desk", adaptertest.UserID, "s"),
 	Fields: []state.Part{Session, Events, Values},
 	Answer: answerDesk,
+	// An answer is committed with the results of its calls, and the key of a call
+	// ends with the process before.
+	RefundKey: func(run *workspace.Run) string { return run.ID() },
 }
 
 func TestScenario(t *testing.T)       { adaptertest.Run(t, scenario) }

@@ -68,9 +68,10 @@ func run(w io.Writer) error {
 	p.line("A support desk: four agents, one shared state, a scripted model.")
 	p.line("\nTHE CASE                 who works next is decided by a router that looks at the state alone")
 	p.line("  customer               My order #W2378156 has a dead keyboard. I want my money back.")
-	if _, err := desk(theScript(), p.route).Run(context.Background(), st); err != nil {
+	if _, err := desk(theScript(), p.turns).Run(context.Background(), st); err != nil {
 		return err
 	}
+	p.turns()
 	p.fields("billing", "general")
 	p.history()
 	if err := p.past(); err != nil {
@@ -95,13 +96,20 @@ func next(st *state.State) (agent, why string) {
 	return "", ""
 }
 
-// desk returns the loop of the agents. The router says whose turn is next.
-func desk(model *script, router func(*state.State) (agent string, ok bool)) *loop.Loop {
+// desk returns the loop of the agents. before is called before a model is asked.
+func desk(model *script, before func()) *loop.Loop {
+	ask := func(ctx context.Context, turn *loop.Turn) error {
+		before()
+		return model.ask(ctx, turn)
+	}
 	agents := map[string]loop.Agent{}
 	for name, tools := range tools() {
-		agents[name] = loop.Agent{Ask: model.ask, Tools: tools}
+		agents[name] = loop.Agent{Ask: ask, Tools: tools}
 	}
-	return &loop.Loop{Agents: agents, Route: router}
+	return &loop.Loop{Agents: agents, Route: func(st *state.State) (agent string, ok bool) {
+		agent, _ = next(st)
+		return agent, agent != ""
+	}}
 }
 
 // page prints what happened. Everything that it writes to w goes through
@@ -109,7 +117,7 @@ func desk(model *script, router func(*state.State) (agent string, ok bool)) *loo
 type page struct {
 	w       io.Writer
 	st      *state.State
-	turns   int // that are printed
+	told    int // the turns that are printed
 	printed strings.Builder
 }
 
@@ -119,18 +127,16 @@ func (p *page) line(format string, args ...any) {
 	io.WriteString(p.w, text)
 }
 
-// route prints the turn that has ended, and whose turn is next. By then, all calls
+// turns prints the turn that has ended, and whose turn is next. By then, all calls
 // are made.
-func (p *page) route(st *state.State) (agent string, ok bool) {
-	for ; p.turns < st.History().Len(); p.turns++ {
-		r, _ := st.History().Last()
+func (p *page) turns() {
+	for ; p.told < p.st.History().Len(); p.told++ {
+		r, _ := p.st.History().Last()
 		p.turn(r)
 	}
-	agent, why := next(st)
-	if agent != "" {
+	if agent, why := next(p.st); agent != "" {
 		p.line("  router                 -> %s: %s", agent, why)
 	}
-	return agent, agent != ""
 }
 
 // turn prints one answer of a model and the results of its tool calls.

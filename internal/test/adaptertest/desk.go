@@ -79,6 +79,8 @@ type Desk struct {
 	killAt  int            // the point at which the process is killed, 0 for none
 	nested  bool           // billing is a tool of search
 
+	refundKey func(*workspace.Run) string
+
 	mu     sync.Mutex
 	points int
 	calls  map[string]int // the calls of functions, by tool and topic
@@ -106,8 +108,8 @@ func (d *Desk) count(call string) {
 func (d *Desk) Tools(agent string) []*tool.Tool { return d.tools(agent, Bindings) }
 
 // Unbound returns the tools of an agent without their Bindings, as a server has
-// them that knows nothing of states. The key of a refund is then the ID of
-// [tool.CallOf], which the caller must provide.
+// them that knows nothing of states. The key of a refund is that of
+// [tool.CallOf].
 func (d *Desk) Unbound(agent string) []*tool.Tool {
 	return d.tools(agent, func(string) []tool.Option { return nil })
 }
@@ -177,9 +179,13 @@ func (d *Desk) refund(ctx context.Context, in refundInput) (refundOutput, error)
 	d.count("refund")
 	d.point()
 	call, _ := tool.CallOf(ctx)
+	key := call.Key
+	if run, ok := workspace.FromContext(ctx); ok && d.refundKey != nil {
+		key = d.refundKey(run)
+	}
 	_, err := d.outside.Update(ctx, "refunds", func(keys string, _ bool) (string, error) {
-		if !slices.Contains(strings.Fields(keys), call.Key) {
-			keys += call.Key + "\n"
+		if !slices.Contains(strings.Fields(keys), key) {
+			keys += key + "\n"
 		}
 		return keys, nil
 	})

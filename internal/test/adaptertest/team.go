@@ -25,7 +25,9 @@ import (
 func Sequence(t *testing.T, a Adapter) { a.team(t, false) }
 
 // Nested is Sequence with billing as a tool of search: it has the name "billing"
-// and a text "request", and its result is what billing says.
+// and a text "request", and its result is what billing says. After the death of a
+// process, search calls it again, and its model, which does not see what it has
+// called before, may call refund again: that is another call, and another refund.
 func Nested(t *testing.T, a Adapter) { a.team(t, true) }
 
 func (a Adapter) team(t *testing.T, nested bool) {
@@ -88,7 +90,7 @@ func (d *Desk) NextOfTeam(agent string, prompt []state.Message) (state.Message, 
 	d.point()
 	for _, profile := range []transcript.Profile{transcript.OpenAI, transcript.Anthropic} {
 		if findings := transcript.Check(prompt, profile); len(findings) > 0 {
-			return nil, fmt.Errorf("adaptertest: %v refuses the prompt of %s: %v", profile, agent, findings)
+			return nil, fmt.Errorf("adaptertest: %v refuses the prompt of %s: %v in %v", profile, agent, findings, prompt)
 		}
 	}
 	task, done := "", map[string]string{} // the results of tools since the task
