@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -400,6 +401,48 @@ func TestOnceIsNeverMadeTwice(t *testing.T) {
 	handle(t, m, decide(tool.MakeAgain(cards[0].Key)))
 	require.Equal(t, 2, b.calls)
 	require.Empty(t, waiting(t, m))
+}
+
+// deadStore is the store of a process that dies.
+type deadStore struct {
+	store.Store
+	dead atomic.Bool
+}
+
+func (s *deadStore) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
+	if s.dead.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Store.Batch(ctx, writes)
+}
+
+// A call of a tool with Once is not made by the process that takes the run over,
+// although nobody knows whether the one before has made it.
+func TestOnceIsNotMadeByAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank(tool.Once())
+		died := make(chan struct{})
+		b.hold = func(context.Context) error { <-died; return errors.New("dead") }
+		defer close(died)
+		db := store.NewMemory()
+		first := &deadStore{Store: db}
+		m := b.manager(t, first, workspace.Options{}, []state.ToolCall{{ID: "c1", Name: "pay", Input: `{"to":"ann","amount":5}`}})
+		_, err := m.Submit(t.Context(), "ann", say("Pay 5."))
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, 1, b.calls)
+		first.dead.Store(true)
+		other := b.manager(t, db, workspace.Options{})
+		time.Sleep(time.Minute)
+		cards := waiting(t, other)
+		require.Len(t, cards, 1)
+		require.True(t, cards[0].Begun)
+		require.Equal(t, 1, b.calls)
+		handle(t, other, workspace.Message{Decisions: []tool.Decision{tool.AnswerWith(cards[0].Key, `"the bank says that it was paid"`)}})
+		require.Empty(t, waiting(t, other))
+		require.Equal(t, 1, b.calls)
+	})
 }
 
 func TestAModelMayNotCallWhatItMayNotUse(t *testing.T) {
