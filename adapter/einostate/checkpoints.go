@@ -1,9 +1,11 @@
 package einostate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/cloudwego/eino/adk"
@@ -34,8 +36,8 @@ type Interrupt struct {
 	Missed []state.Message `json:"missed,omitempty"`
 }
 
-// CheckpointField is the field of [Checkpoints], for the schema. Only the host
-// may use it. A checkpoint has eino's whole position, with the messages of the
+// CheckpointField is the field of [Checkpoints]. The schema must have it: without it,
+// [Handle] returns an error before a model is asked. Only the host may use it. A checkpoint has eino's whole position, with the messages of the
 // agents.
 var CheckpointField = &state.Field[map[string]Checkpoint]{
 	Name: "eino_checkpoints", Description: "Where interrupted agents go on.",
@@ -86,6 +88,14 @@ func (r *resumption) catchUp(msgs []*schema.Message) ([]*schema.Message, error) 
 	return slices.Insert(slices.Clone(msgs), last, own...), err
 }
 
+// checkSchema returns an error if the schema of a state has no place for checkpoints.
+func checkSchema(st *state.State) error {
+	if err := inside.CheckField(st, CheckpointField.Name, CheckpointField, nil); err != nil {
+		return fmt.Errorf("the schema has no place for the checkpoints of eino: give it einostate.CheckpointField: %w", err)
+	}
+	return nil
+}
+
 func (checkpoints) Get(ctx context.Context, id string) ([]byte, bool, error) {
 	if r, ok := ctx.Value(resumptionKey{}).(*resumption); ok {
 		return r.checkpoint.Data, true, nil
@@ -121,7 +131,15 @@ func change(ctx context.Context, fn func(map[string]Checkpoint)) error {
 		return all, nil
 	})
 	if err != nil {
-		return fmt.Errorf("einostate: checkpoint: %w", err)
+		return fmt.Errorf("einostate: checkpoint: %w", cmp.Or(checkSchema(st), err))
 	}
 	return nil
+}
+
+// keeps reports whether a runner has the store of [Checkpoints]. eino tells nobody
+// which one it has, but by its field; if a version of eino has no such field, the
+// first interrupt finds what is wrong.
+func keeps(r *adk.Runner) bool {
+	kept := reflect.ValueOf(r).Elem().FieldByName("store")
+	return kept.IsValid() && kept.Kind() == reflect.Interface && kept.Elem().IsValid() && kept.Elem().Type() == reflect.TypeFor[checkpoints]()
 }

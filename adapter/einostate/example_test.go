@@ -25,28 +25,21 @@ func Example() {
 	refunds := &state.Field[[]string]{Name: "refunds", Owner: "billing"}
 	schema := state.MustSchema(card, refunds, einostate.CheckpointField, state.Team{"billing": nil})
 
-	approve := tool.Must(tool.New("approve", "Ask a person.", func(context.Context, struct {
-		Amount int `json:"amount"`
-	}) (string, error) {
-		return "", tool.Suspend(nil)
-	}))
-	refund := tool.Must(tool.New("refund", "Refund an amount.", func(_ context.Context, in struct {
+	type in struct {
 		Amount int    `json:"amount"`
 		Card   string `json:"card"`
-	}) (string, error) {
+	}
+	refund := tool.Must(tool.New("refund", "Refund an amount.", func(_ context.Context, in in) (string, error) {
 		return fmt.Sprintf("refunded %d to %s", in.Amount, in.Card), nil
-	}, tool.From(card, "card"), tool.ToFunc(refunds, "", func(text string) ([]string, error) { return []string{text}, nil })))
+	}, tool.From(card, "card"), tool.ToFunc(refunds, "", func(text string) ([]string, error) { return []string{text}, nil }),
+		tool.NeedsApproval(func(_ context.Context, in in) (string, bool) { return "more than 20 euros", in.Amount > 20 })))
 
-	model := script(
-		calls(call("c1", "approve", `{"amount":30}`)),
-		calls(call("c2", "refund", `{"amount":30}`)),
-		said("I have refunded 30 euros."),
-	)
+	model := script(calls(call("c1", "refund", `{"amount":30}`)), said("I have refunded 30 euros."))
 	db := store.NewMemory() // or sqlitestore.Open(ctx, "desk.db", nil)
 
 	billing, err := adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{
 		Name: "billing", Description: "refunds", Model: model,
-		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: einostate.Tools(approve, refund)}},
+		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: einostate.Tools(refund)}},
 		Handlers:    []adk.ChatModelAgentMiddleware{einostate.Middleware("billing", nil)},
 	})
 	must(err)
@@ -61,10 +54,8 @@ func Example() {
 	view, err := manager.View(ctx, "ann")
 	must(err)
 	for _, call := range view.Suspended() { // the person says yes
-		fmt.Println("to approve:", call.Name, call.Input)
-		out, err := manager.Handle(ctx, "ann", workspace.Message{
-			Decisions: []tool.Decision{tool.AnswerWith(call.Key, `"approved by Bob"`)},
-		})
+		fmt.Println("to approve:", call.Name, call.Input, call.Reason)
+		out, err := manager.Handle(ctx, "ann", workspace.Message{Decisions: []tool.Decision{tool.Approve(call.Key)}})
 		must(err)
 		fmt.Println(out.Reply)
 	}
@@ -75,13 +66,11 @@ func Example() {
 	}
 	fmt.Println(refunds.GetOr(view.State(), nil))
 	// Output:
-	// to approve: approve {"amount":30}
+	// to approve: refund {"amount":30} more than 20 euros
 	// I have refunded 30 euros.
 	// text "user": "Refund my order."
-	// tool_call "assistant": "approve" id "c1"
-	// tool_result "approve" id "c1": "approved by Bob"
-	// tool_call "assistant": "refund" id "c2"
-	// tool_result "refund" id "c2": "refunded 30 to [SECRET]"
+	// tool_call "assistant": "refund" id "c1"
+	// tool_result "refund" id "c1": "refunded 30 to [SECRET]"
 	// text "assistant": "I have refunded 30 euros."
 	// [refunded 30 to 4242-4242]
 }

@@ -31,14 +31,22 @@ import (
 // than those of the model are an error, and the call waits. A refusal resumes
 // the agent, and is the result: no tool is called. What was said while the
 // call waited is in the prompt of the resumed agent, in front of the call. An
-// interrupt outside of a call that is in the conversation is an error.
+// interrupt outside of a call that is in the conversation is an error, and so is a
+// runner with Checkpoints and a schema without CheckpointField, before a model is
+// asked.
 //
 // onEvent is called with each event of the agent, such as to show its text while
 // it is streamed; nil stands for none. The agent waits for it.
 func Handle(
 	r *adk.Runner, onEvent func(ctx context.Context, run *workspace.Run, event *adk.AgentEvent),
 ) func(ctx context.Context, run *workspace.Run) error {
+	needsField := keeps(r)
 	return func(ctx context.Context, run *workspace.Run) error {
+		if needsField {
+			if err := checkSchema(run.State()); err != nil {
+				return fmt.Errorf("einostate: %w", err)
+			}
+		}
 		if err := closeTaken(ctx, run); err != nil {
 			return fmt.Errorf("einostate: %w", err)
 		}

@@ -34,6 +34,10 @@ func FromMessages(msgs ...state.Message) ([]*schema.Message, error) {
 
 func decodeMessage(m *schema.Message) (e provider.Entry, err error) {
 	rest := rest{Message: *m}
+	if rest.Extra, err = extraOf(m.Extra); err != nil {
+		return e, err
+	}
+	rest.Message.Extra = nil
 	e = provider.Entry{Role: string(m.Role), Name: m.Name, Reasoning: m.ReasoningContent, Extra: provider.ExtraOf(&rest)}
 	rest.Message.Role, rest.Name, rest.ReasoningContent = "", "", ""
 	switch users, models := len(m.UserInputMultiContent), len(m.AssistantGenMultiContent); {
@@ -62,7 +66,11 @@ func decodeMessage(m *schema.Message) (e provider.Entry, err error) {
 	for _, c := range m.ToolCalls {
 		p := provider.Part{Kind: provider.PartCall, ID: c.ID, Name: c.Function.Name, Input: provider.Arguments(c.Function.Arguments)}
 		if c.Type != "function" || c.Index != nil || c.Extra != nil {
-			p.Extra = provider.ExtraOf(callExtra{&c.Type, c.Index, c.Extra})
+			own, err := extraOf(c.Extra)
+			if err != nil {
+				return e, err
+			}
+			p.Extra = provider.ExtraOf(callExtra{&c.Type, c.Index, own})
 		}
 		e.Parts = append(e.Parts, p)
 	}
@@ -75,13 +83,14 @@ type rest struct {
 	schema.Message
 	Role    string `json:"role,omitempty"`
 	Content string `json:"content,omitempty"`
+	Extra   *extra `json:"extra,omitempty"`
 }
 
 // callExtra is what a call says besides, if it is not just a function.
 type callExtra struct {
-	Type  *string        `json:"type"`
-	Index *int           `json:"index,omitempty"`
-	Extra map[string]any `json:"extra,omitempty"`
+	Type  *string `json:"type"`
+	Index *int    `json:"index,omitempty"`
+	Extra *extra  `json:"extra,omitempty"`
 }
 
 func encodeMessage(e provider.Entry) ([]*schema.Message, error) {
@@ -90,6 +99,10 @@ func encodeMessage(e provider.Entry) ([]*schema.Message, error) {
 		return nil, err
 	}
 	m := &rest.Message
+	var err error
+	if m.Extra, err = rest.Extra.values(); err != nil {
+		return nil, err
+	}
 	m.Role, m.Name, m.ReasoningContent = schema.RoleType(e.Role), e.Name, e.Reasoning
 	if e.Role == "developer" {
 		m.Role = schema.System
@@ -102,8 +115,12 @@ func encodeMessage(e provider.Entry) ([]*schema.Message, error) {
 			if err := p.Extra.Decode(&extra); err != nil {
 				return nil, err
 			}
+			own, err := extra.Extra.values()
+			if err != nil {
+				return nil, err
+			}
 			call := schema.ToolCall{
-				Index: extra.Index, ID: p.ID, Type: "function", Extra: extra.Extra,
+				Index: extra.Index, ID: p.ID, Type: "function", Extra: own,
 				Function: schema.FunctionCall{Name: p.Name, Arguments: p.Input.Text()},
 			}
 			if extra.Type != nil {
@@ -119,7 +136,6 @@ func encodeMessage(e provider.Entry) ([]*schema.Message, error) {
 	if len(parts) == 1 && parts[0].Kind == provider.PartText && parts[0].Extra.IsEmpty() {
 		m.Content, parts = parts[0].Text, nil
 	}
-	var err error
 	if m.Role == schema.Assistant {
 		err = encodeParts(parts, &m.AssistantGenMultiContent)
 	} else {
