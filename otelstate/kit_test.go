@@ -159,7 +159,7 @@ func describe(s sdktrace.ReadOnlySpan, names map[trace.SpanID]string, indent str
 
 // volatile are the attributes with values that differ from run to run, and the
 // conversation.
-var volatile = []string{"agentstate.run.id", "agentstate.run.waited", "agentstate.bytes", "gen_ai.conversation.id", "agentstate.heartbeat.left"}
+var volatile = []string{"agentstate.run.id", "agentstate.tool.call.key", "agentstate.run.waited", "agentstate.bytes", "gen_ai.conversation.id", "agentstate.heartbeat.left"}
 
 // show returns the attributes in their order, those that are volatile without
 // their values.

@@ -18,6 +18,7 @@ const (
 	keyTries     = "agentstate.tries"
 	keyLeft      = "agentstate.heartbeat.left" // fraction of the lifetime of the lease
 	keyBatch     = "agentstate.tool.batch"
+	keyCallKey   = "agentstate.tool.call.key" // the idempotency key of tool.CallOf
 	keyHow       = "agentstate.takeover.how"
 	keyOpName    = "agentstate.operation"
 	endingRetry  = "retry" // another attempt follows

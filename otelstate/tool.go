@@ -21,6 +21,7 @@ func (t *Tracer) StartCall(ctx context.Context, c tool.CallInfo) context.Context
 	if s.IsRecording() {
 		redact := redactorIn(ctx, c.Redact)
 		attrs := text(nil, keyToolCall, fault.ClipTo(redact(c.Call.ID), maxName))
+		attrs = text(attrs, keyCallKey, c.Call.Key)
 		if c.Batch > 0 {
 			attrs = append(attrs, attribute.Int(keyBatch, c.Batch))
 		}
