@@ -99,11 +99,12 @@ func (p *Process) Effect(ctx context.Context, name, key string, input any) (stat
 }
 
 // isAnswered reports whether the call of a context has a result: its function must
-// not be called any more.
+// not be called any more. One that goes on after the end of its context was called
+// before.
 func isAnswered(ctx context.Context) bool {
 	call, calls := tool.CallOf(ctx)
 	run, runs := workspace.FromContext(ctx)
-	return calls && runs && slices.ContainsFunc(state.Messages.GetOr(run.State(), nil), func(m state.Message) bool {
+	return calls && runs && ctx.Err() == nil && slices.ContainsFunc(state.Messages.GetOr(run.State(), nil), func(m state.Message) bool {
 		r, ok := m.(state.ToolResultMessage)
 		return ok && r.Call().Key == call.Key
 	})
