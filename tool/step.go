@@ -266,6 +266,8 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 	call.approval, call.Approved = runctx.ApprovalOf(c.key, ctx, s.ctx)
 	call.ApprovedBy = call.approval.By
 	a = c.tool.answer(context.WithValue(ctx, callKey{}, call), c.st, reads, call, c.Input)
+	s.mu.Lock() // the step may have given the call up
+	defer s.mu.Unlock()
 	if call.Approved {
 		c.verdict = &runctx.Verdict{Kind: string(DecisionApprove), By: call.ApprovedBy, Input: json.RawMessage(call.approval.Input)}
 	}

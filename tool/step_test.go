@@ -471,8 +471,11 @@ func TestCallsOfAStepHaveTheKeysOfTheHistory(t *testing.T) {
 		To string `json:"to"`
 	}
 	keys := map[string]string{}
+	var mu sync.Mutex // calls of a step are made at the same time
 	pay := tool.Must(tool.New("pay", "", func(ctx context.Context, in in) (string, error) {
 		call, _ := tool.CallOf(ctx)
+		mu.Lock()
+		defer mu.Unlock()
 		keys[in.To] = call.Key
 		return in.To, nil
 	}, tool.To(&state.Field[[]string]{Name: "log"}, "")))

@@ -237,10 +237,17 @@ func (r *Run) endLost() {
 		return
 	}
 	if r.m.ctx.Err() != nil && errors.Is(r.lease.lost(), ErrClosed) {
-		r.m.cutOff.Add(1)
+		r.noteCutOff()
 	}
 	if r.op.markEnded() {
 		r.tellEnded(r.lostEnding())
+	}
+}
+
+// noteCutOff counts the run as one that Close has cut off, once.
+func (r *Run) noteCutOff() {
+	if !r.isCutOff.Swap(true) {
+		r.m.cutOff.Add(1)
 	}
 }
 

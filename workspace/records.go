@@ -56,6 +56,7 @@ func (m *Manager) readRecords(
 				return err
 			}
 			r := *stored
+			r.Effects = withoutMarks(r.Effects)
 			if err := m.maskRecord(&r, redact); err != nil {
 				return err
 			}
@@ -100,11 +101,20 @@ func (m *Manager) diff(ctx context.Context, l *ledger.Ledger, h *ledger.Head, fr
 		redact = func(text string) string { return mask(others(text)) }
 		docs = append(docs, doc)
 	}
-	effects := slices.DeleteFunc(docs[0].Revert(docs[1]), func(e state.Effect) bool { return document.IsVersion(e) || e.Part == document.PartSecret })
+	effects := withoutMarks(slices.DeleteFunc(docs[0].Revert(docs[1]), document.IsVersion))
 	if err := m.maskStored(effects, to, redact); err != nil {
 		return nil, err
 	}
 	return effects, nil
+}
+
+// withoutMarks returns effects without those that say which values are secret.
+func withoutMarks(effects []state.Effect) []state.Effect {
+	isMark := func(e state.Effect) bool { return e.Part == document.PartSecret }
+	if !slices.ContainsFunc(effects, isMark) {
+		return effects
+	}
+	return slices.DeleteFunc(slices.Clone(effects), isMark)
 }
 
 // presentSecrets returns a function that masks the secrets of the present

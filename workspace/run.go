@@ -34,7 +34,8 @@ type Run struct {
 	hooks atomic.Bool  // the hooks for its end are being called
 	// ending says that its end is being written, or was: the loss of the lease
 	// may be due to that.
-	ending atomic.Bool
+	ending   atomic.Bool
+	isCutOff atomic.Bool // Close has ended it
 
 	told    toldRun
 	op      runOperation
