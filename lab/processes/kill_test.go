@@ -146,7 +146,7 @@ func (f *fleet) paid(user string) error {
 		}
 		n++
 	}
-	if f.task.Takeover == workspace.TakeoverRestart && n >= lot || n == lot {
+	if (f.task.Takeover == workspace.TakeoverRestart || f.task.Updates) && n >= lot || n == lot {
 		return nil
 	}
 	return fmt.Errorf("user %s: %d effects for %d calls", user, n, lot)

@@ -31,11 +31,11 @@ func adk(events ...string) string {
 	return `{"id":"s","events":[` + strings.Join(events, ",") + `]}`
 }
 
-// raws returns the JSON of messages.
+// raws returns the JSON of messages, without keys.
 func raws[M state.Message](msgs []M) []string {
 	list := []string{}
 	for _, m := range msgs {
-		list = append(list, string(m.Raw()))
+		list = append(list, string(keyless(m)))
 	}
 	return list
 }

@@ -8,8 +8,11 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 )
+
+var inside = state.Inside(internal.Key{})
 
 // checkedSteps limits the work for long runs: an export after every step takes
 // quadratic time. The State is checked after each of the first checkedSteps
@@ -144,13 +147,17 @@ func (f *fork) sumNow() (sum [sha256.Size]byte, err error) {
 	return sha256.Sum256(data), err
 }
 
+// keyless returns the JSON of a message without the keys that its calls got when they
+// were recorded.
+func keyless(m state.Message) state.JSON { return inside.WithoutKeys(m).Raw() }
+
 // holdsRun checks that the State holds the whole conversation in its order, and
 // every turn with the conversation before it.
 func (v *verifier) holdsRun(talk []state.Message) error {
 	fail := func(path, problem string) error { return &fault.Error{Path: path, Got: problem} }
 	n := 0
 	for i, m := range state.ListItems(v.state, state.Messages, 0) {
-		if i >= len(talk) || m.Raw() != talk[i].Raw() {
+		if i >= len(talk) || keyless(m) != talk[i].Raw() {
 			return fail(v.run.Path, fmt.Sprintf("message %d of the conversation differs", i))
 		}
 		if err := sameMessage(m); err != nil {
@@ -174,7 +181,7 @@ func (v *verifier) holdsRun(talk []state.Message) error {
 			return fail(step.Path, "Raw is not the turn in the file")
 		case r.Agent != step.Agent:
 			return fail(step.Path, fmt.Sprintf("the agent is %q, want %q", r.Agent, step.Agent))
-		case len(r.History) != before || before > 0 && r.History[before-1].Raw() != talk[before-1].Raw():
+		case len(r.History) != before || before > 0 && keyless(r.History[before-1]) != talk[before-1].Raw():
 			return fail(step.Path, "History is not the conversation before the turn")
 		case len(r.Output) != len(step.Output) || len(r.ToolCalls) != len(step.Results):
 			return fail(step.Path, "the result does not have the messages of the turn")
