@@ -121,8 +121,10 @@ type looping struct {
 
 	mu    sync.Mutex // Ask may record an answer on a goroutine of its own
 	steps int        // the answers so far
-	ended bool       // the last one had no calls
+	ended bool       // nobody is to be asked behind the last one
 	reply string
+	stop  *StopError // how the last one has ended, if that ends the run, or nil
+	again *string    // the agent that is to be asked again, whatever Route says, or nil
 }
 
 func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
@@ -152,7 +154,8 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		if err != nil {
 			return nil, err
 		}
-		turn.stored, turn.heard, turn.route = l.Commit, r.hear, l.Route
+		turn.stored, turn.route = l.Commit, l.Route
+		turn.heard = func(output []state.Message, e ending) { r.hear(name, output, e) }
 		r.turns[name] = turn
 		if turn.inner {
 			r.run = nil // the progress is that of another Loop, or of the trunk
@@ -162,6 +165,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		for _, turn := range r.turns {
 			turn.late = lateCalls(msgs)
 		}
+		r.resume(msgs)
 		return r, nil
 	}
 	r.steps, r.ended = r.run.Progress()
@@ -171,6 +175,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 				r.reply = text
 			}
 		}
+		r.resume(msgs)
 	}
 	return r, nil
 }
@@ -189,12 +194,15 @@ func lateCalls(msgs []state.Message) (late []state.ToolCall) {
 	return late
 }
 
-// hear is told of each answer that is recorded.
-func (r *looping) hear(output []state.Message, calls bool) {
+// hear is told of each answer of an agent that is recorded.
+func (r *looping) hear(agent string, output []state.Message, e ending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.steps++
-	r.ended = !calls
+	r.ended, r.stop, r.again = !e.more, e.err, nil
+	if e.more && (e.cut || len(callsOf(output)) == 0) {
+		r.again = &agent
+	}
 	if text := textOf(output...); text != "" {
 		r.reply = text
 	}
@@ -258,7 +266,7 @@ func (r *looping) answerOrphans() error {
 func (r *looping) goOn() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ended = false
+	r.ended, r.stop = false, nil
 	if r.run != nil {
 		r.run.SetProgress(r.steps, false)
 	}
@@ -268,6 +276,12 @@ func (r *looping) goOn() {
 func (r *looping) next() (name string, more bool, err error) {
 	if err := r.waiting(); err != nil {
 		return "", false, err
+	}
+	if err := r.stopped(); err != nil {
+		return "", false, err
+	}
+	if name, ok := r.goesOn(); ok {
+		return name, true, nil
 	}
 	if r.Route == nil {
 		_, ended, _ := r.progress()
@@ -330,6 +344,9 @@ func (r *looping) ask(name string) error {
 		}
 		err := r.Agents[name].Ask(turn.Context(r.ctx), turn)
 		steps, ended, _ := r.progress()
+		if noted := turn.lastFailure(); err == nil && steps == before && noted != nil {
+			err = noted
+		}
 		failed, may := passing(err, turn.lastFailure())
 		switch {
 		case err == nil && steps == before:

@@ -40,9 +40,9 @@ type Turn struct {
 	called   bool       // within another turn, or in the call of a tool
 
 	// Of a Loop, or nil:
-	stored func(context.Context) error              // Loop.Commit
-	heard  func(output []state.Message, calls bool) // is told of each answer
-	route  func(*state.State) (string, bool)        // Loop.Route
+	stored func(context.Context) error            // Loop.Commit
+	heard  func(output []state.Message, e ending) // is told of each answer
+	route  func(*state.State) (string, bool)      // Loop.Route
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -55,6 +55,8 @@ type Turn struct {
 	suspended []suspendedCall
 	late      []state.ToolCall // whose results the model has not been shown at the end of a prompt
 	failure   *passingError    // of the last request, or nil
+	ended     *ending          // what comes after the last answer, or nil
+	cut       []tool.Result    // of the calls of the last answer, if it was cut
 }
 
 // suspendedCall is a call that waits.
@@ -191,39 +193,55 @@ func (t *Turn) Hear(said ...state.Message) error {
 	return state.Messages.Set(t.base, said[n:])
 }
 
-// Said records an answer of the model, as [state.History.Append] does, and
-// commits it if it has calls.
+// Said records an answer of the model, as [state.History.Append] does, and commits
+// it if the model is to be asked again.
+//
+// If the answer was cut in the middle of its calls, or was refused or filtered, none
+// of them is pending: each gets a result that says so. An answer without calls that
+// has failed, or that says nothing although nothing stands behind a result, is not
+// recorded: the error is a [*StopError] that may pass. See [Turn.Next].
 func (t *Turn) Said(ctx context.Context, r state.InferenceResult) error {
-	calls, err := t.record(r)
-	if err != nil || len(calls) == 0 {
+	more, err := t.record(r)
+	if err != nil || !more {
 		return err
 	}
 	return t.Commit(ctx)
 }
 
 // record adds an answer to the history, behind the results of the one before.
-func (t *Turn) record(r state.InferenceResult) (calls []state.ToolCall, err error) {
+func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.answer(); err != nil {
-		return nil, err
+		return false, err
+	}
+	e, err := t.endingOf(r)
+	if err != nil {
+		t.failure = &passingError{err: err}
+		return false, t.failure
 	}
 	t.dropAnswered() // before a new call can have the same id
 	if err := t.st.History().Append(r); err != nil {
-		return nil, err
+		return false, err
 	}
-	calls = t.recorded(r)
+	calls := t.recorded(r)
+	if t.ended, t.cut = &e, nil; e.cut {
+		if err := t.answerCut(calls, r.Stop); err != nil {
+			return false, err
+		}
+		calls = nil
+	}
 	t.setCalls(slices.DeleteFunc(slices.Clone(calls), func(c state.ToolCall) bool { return !t.Has(c.Name) }))
 	t.others = len(t.calls) < len(calls)
 	t.late, t.failure = nil, nil
 	if t.run != nil && !t.inner {
 		answers, _ := t.run.Progress()
-		t.run.SetProgress(answers+1, len(calls) == 0)
+		t.run.SetProgress(answers+1, !e.more)
 	}
 	if t.heard != nil {
-		t.heard(r.Output, len(calls) > 0)
+		t.heard(r.Output, e)
 	}
-	return calls, nil
+	return e.more, nil
 }
 
 // recorded returns the calls of an answer that was appended just now, with their
@@ -402,6 +420,9 @@ func (t *Turn) noteStep(step *tool.Step, results []tool.Result) {
 // the history. The error is that of [tool.Step.Call], or that of
 // [state.History.Answer].
 func (t *Turn) Call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
+	if cut, ok := t.cutResult(c); ok {
+		return cut, nil
+	}
 	step, i, c, err := t.take(ctx, c)
 	if err != nil {
 		return tool.Result{}, err

@@ -35,7 +35,9 @@ import (
 // The tools of the sender, see [Run.ClientTools], are offered to each agent that has
 // no tool of that name.
 //
-// The reply is the last text that a model has said. Errors that may pass are
+// The reply is the last text that a model has said. If the last answer is one that
+// was not finished, see [loop.ErrStopped], the message is handled all the same, and
+// Stop of its [Outcome] says how the answer has ended. Errors that may pass are
 // waited out as [loop.Agent] says, while the run is under way. Any other error
 // fails the message.
 func Loop(l *loop.Loop) func(context.Context, *Run) error {
@@ -44,7 +46,12 @@ func Loop(l *loop.Loop) func(context.Context, *Run) error {
 		if reply != "" {
 			run.SetReply(reply)
 		}
-		if errors.Is(err, tool.ErrSuspended) {
+		var stopped *loop.StopError
+		switch {
+		case errors.Is(err, tool.ErrSuspended):
+			return nil
+		case errors.Is(err, loop.ErrStopped) && errors.As(err, &stopped):
+			run.setStop(stopped.Stop)
 			return nil
 		}
 		return err
@@ -134,6 +141,19 @@ func (r *Run) progress() (answers int, ended bool) {
 	r.progressMu.Lock()
 	defer r.progressMu.Unlock()
 	return r.answers, r.isAnswered
+}
+
+// setStop sets how the last answer of the run has ended.
+func (r *Run) setStop(stop state.Stop) {
+	r.progressMu.Lock()
+	defer r.progressMu.Unlock()
+	r.stop = stop
+}
+
+func (r *Run) stopped() state.Stop {
+	r.progressMu.Lock()
+	defer r.progressMu.Unlock()
+	return r.stop
 }
 
 // ClientTools returns the tools of the sender of the message. A call of one is

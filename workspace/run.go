@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -56,8 +57,9 @@ type Run struct {
 	ready bool // its content is loaded; guarded by Manager.mu
 
 	progressMu sync.Mutex
-	answers    int  // of models
-	isAnswered bool // the last one has no calls
+	answers    int        // of models
+	isAnswered bool       // the last one has no calls
+	stop       state.Stop // how it has ended, if not well
 
 	mu    waitLock // held during a commit
 	ended error    // why nothing more can be committed
