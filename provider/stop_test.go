@@ -110,6 +110,9 @@ func TestStops(t *testing.T) {
 				again, err := streamTo(b.format, b.events(word)...)
 				require.NoError(t, err, "%s %s", api, word)
 				require.Equal(t, [2]string{string(want), word}, stopOf(again), "%s %s, streamed", api, word)
+				if api != "bedrock" && want != state.StopEnd {
+					require.Equal(t, want, provider.StopOf(word))
+				}
 			}
 		}
 	}

@@ -78,6 +78,5 @@ func (r *Run) holderAt(at ledger.Position) ledger.Holder {
 	h := r.lease.holder()
 	h.At, h.Trace = at, r.trace()
 	h.Answers, h.Ended = r.progress()
-	h.Stop = r.stopped()
 	return h
 }

@@ -46,12 +46,7 @@ func Loop(l *loop.Loop) func(context.Context, *Run) error {
 		if reply != "" {
 			run.SetReply(reply)
 		}
-		var stopped *loop.StopError
-		switch {
-		case errors.Is(err, tool.ErrSuspended):
-			return nil
-		case errors.Is(err, loop.ErrStopped) && errors.As(err, &stopped):
-			run.setStop(stopped.Stop)
+		if errors.Is(err, tool.ErrSuspended) || errors.Is(err, loop.ErrStopped) { // the Outcome says so
 			return nil
 		}
 		return err
@@ -143,16 +138,24 @@ func (r *Run) progress() (answers int, ended bool) {
 	return r.answers, r.isAnswered
 }
 
-// setStop sets how the last answer of the run has ended.
-func (r *Run) setStop(stop state.Stop) {
-	r.progressMu.Lock()
-	defer r.progressMu.Unlock()
-	r.stop = stop
+// stopOf returns how the last answer in a State has ended, if a model has answered in
+// the run and has not said all, or "".
+func (r *Run) stopOf(st *state.State) state.Stop {
+	if answers, _ := r.progress(); answers == 0 {
+		return ""
+	}
+	last, _ := st.History().Last()
+	switch last.Stop {
+	case state.StopEnd, state.StopCalls:
+		return ""
+	}
+	return last.Stop
 }
 
+// stopped is the stopOf with which the run has been finished.
 func (r *Run) stopped() state.Stop {
-	r.progressMu.Lock()
-	defer r.progressMu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.stop
 }
 

@@ -57,14 +57,14 @@ type Run struct {
 	ready bool // its content is loaded; guarded by Manager.mu
 
 	progressMu sync.Mutex
-	answers    int        // of models
-	isAnswered bool       // the last one has no calls
-	stop       state.Stop // how it has ended, if not well
+	answers    int  // of models
+	isAnswered bool // the last one has no calls
 
 	mu    waitLock // held during a commit
 	ended error    // why nothing more can be committed
 	left  error    // why its function can commit nothing more: it was left behind
 	reply string
+	stop  state.Stop // how the last answer has ended, if the model has not said all
 	// isEndStored says that the run has ended here, and that this is stored.
 	isEndStored bool
 	failure     string // the stored reason, if it has failed

@@ -21,8 +21,8 @@ type Outcome struct {
 	RunID  string `json:"run_id,omitempty"` // of the run that handled the message
 	Reply  string `json:"reply,omitempty"`  // set by Run.SetReply, which says how long it is kept
 	Reason string `json:"reason,omitempty"` // why the message was given up or its run was ended: one line
-	// Stop says how the last answer has ended if the model has not said all, such as
-	// [state.StopLength]: see ErrStopped of package loop. The message counts as handled.
+	// Stop says how the last answer of a turn of package loop has ended, if the model
+	// has not said all: such as [state.StopLength]. The message counts as handled.
 	Stop state.Stop `json:"stop,omitempty"`
 	// First is the status of the first message with the id, if Status is
 	// StatusDuplicate. RunID, Reply and Reason are then those of the first.

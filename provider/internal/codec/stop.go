@@ -90,9 +90,23 @@ var GeminiBlocks = Stops{
 	"JAILBREAK":          state.StopFiltered,
 }
 
+// Of returns what a word means, and nothing for a word that says nothing. A gateway
+// passes the word of the provider behind it, so what s does not have may be a word
+// of another API.
+func (s Stops) Of(word string) state.Stop {
+	if word == "" || word == "null" {
+		return ""
+	}
+	for _, words := range []Stops{s, ChatStops, AnthropicStops, GeminiStops, ResponsesStops} {
+		if known, ok := words[word]; ok {
+			return known
+		}
+	}
+	return state.StopUnknown
+}
+
 // StopOf returns the word of a response for how it ended, and what that means for
-// its messages. A gateway passes the word of the provider behind it, so what Stops
-// does not have may be a word of another API.
+// its messages.
 func (r *Response) StopOf(output []state.Message) (stop state.Stop, word string) {
 	if word = state.JSON(r.Stop).Text(); jsontext.IsNull(r.Stop) || word == "null" {
 		word = ""
@@ -101,15 +115,7 @@ func (r *Response) StopOf(output []state.Message) (stop state.Stop, word string)
 	for _, m := range output {
 		calls = calls || m.Type() == TypeCall
 	}
-	if word != "" {
-		stop = state.StopUnknown
-	}
-	for _, words := range []Stops{r.Stops, ChatStops, AnthropicStops, GeminiStops, ResponsesStops} {
-		if known, ok := words[word]; ok {
-			stop = known
-			break
-		}
-	}
+	stop = r.Stops.Of(word)
 	switch {
 	case stop == state.StopEnd && r.Refused && !calls:
 		stop = state.StopRefused
