@@ -78,7 +78,7 @@ func (e *exportedValues) add(sp *fieldSpec, at engine.Address, c *engine.Cell) (
 
 func exportResult(r *stackedResult) form.Result {
 	out := form.Result{
-		ID: r.id, Agent: r.agent, Input: r.input, Usage: form.Usage(r.usage), StartedAt: r.started, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, Stop: string(r.stop), StopWord: r.stopWord, Usage: form.Usage(r.usage), StartedAt: r.started, CreatedAt: r.created,
 		Prompt: exportRuns(r.prompt), History: exportRuns(r.history),
 		Output: exportRuns(r.output), ToolCalls: exportRuns(r.called),
 	}
@@ -390,7 +390,7 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 	}
 	r := &stackedResult{
 		id: in.ID, agent: in.Agent, input: in.Input, raw: raw, origin: persist.NewOwner(),
-		usage: Usage(in.Usage), started: in.StartedAt, created: in.CreatedAt,
+		stop: Stop(in.Stop), stopWord: in.StopWord, usage: Usage(in.Usage), started: in.StartedAt, created: in.CreatedAt,
 	}
 	var prompt, history, output, called messageSum
 	for _, part := range []struct {
@@ -415,12 +415,12 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 	}
 	// The messages need no check but that of their size.
 	checked := InferenceResult{
-		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Usage: r.usage, StartedAt: r.started, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Stop: r.stop, StopWord: r.stopWord, Usage: r.usage, StartedAt: r.started, CreatedAt: r.created,
 	}
 	if err := checked.check(0); err != nil {
 		return nil, err
 	}
-	r.size = len(r.id) + len(r.agent) + len(r.input) + len(r.raw) + output.bytes + called.bytes
+	r.size = len(r.id) + len(r.agent) + len(r.input) + len(r.stop) + len(r.stopWord) + len(r.raw) + output.bytes + called.bytes
 	if err := checkResultSizes(maxBytes, r.size, prompt.bytes, history.bytes); err != nil {
 		return nil, err
 	}

@@ -1210,6 +1210,36 @@ func TestUsageOfResults(t *testing.T) {
 	require.ErrorIs(t, st.History().AppendOutside(result), state.ErrWrongType)
 }
 
+// How an answer has ended is a part of its result, wherever the result goes.
+func TestStopOfResults(t *testing.T) {
+	result := state.InferenceResult{Stop: state.StopLength, StopWord: "max_tokens", CreatedAt: time.Unix(1, 0)}
+	same := func(r state.InferenceResult) {
+		t.Helper()
+		require.Equal(t, []string{"length", "max_tokens"}, []string{string(r.Stop), r.StopWord})
+	}
+	st := state.New(nil)
+	require.NoError(t, st.History().AppendOutside(result))
+	pushed, _ := st.History().At(0)
+	same(pushed)
+	data, err := st.Export()
+	require.NoError(t, err)
+	imported, err := state.Import(nil, data)
+	require.NoError(t, err)
+	read, _ := imported.History().At(0)
+	same(read)
+	text, err := json.Marshal(result)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"stop":"length","stop_word":"max_tokens"`)
+	var again state.InferenceResult
+	require.NoError(t, json.Unmarshal(text, &again))
+	same(again)
+
+	require.ErrorIs(t, st.History().AppendOutside(state.InferenceResult{StopWord: "\xff"}), state.ErrWrongType)
+	text, err = json.Marshal(state.InferenceResult{CreatedAt: time.Unix(1, 0)})
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "stop")
+}
+
 // Two results that differ in one member are two: a revert brings the first back.
 func TestHistoryResultsDifferInEachMember(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -1220,6 +1250,8 @@ func TestHistoryResultsDifferInEachMember(t *testing.T) {
 		"Input":     func(r *state.InferenceResult) { r.Input = "other" },
 		"Raw":       func(r *state.InferenceResult) { r.Raw = `{"a":2}` },
 		"Usage":     func(r *state.InferenceResult) { r.Usage.Output = 2 },
+		"Stop":      func(r *state.InferenceResult) { r.Stop = state.StopEnd },
+		"StopWord":  func(r *state.InferenceResult) { r.StopWord = "stop" },
 		"StartedAt": func(r *state.InferenceResult) { r.StartedAt = at.Add(-time.Second) },
 		"CreatedAt": func(r *state.InferenceResult) { r.CreatedAt = at.Add(time.Second) },
 		"Prompt":    func(r *state.InferenceResult) { r.Prompt = []state.Message{state.UserText("p")} },

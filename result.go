@@ -21,6 +21,8 @@ type InferenceResult struct {
 	Output    []Message           `json:"output"`              // what the model answered
 	ToolCalls []ToolResultMessage `json:"tool_calls"`          // the results of the calls in Output
 	Raw       string              `json:"raw"`                 // the provider's response, byte for byte
+	Stop      Stop                `json:"stop,omitempty"`      // how the answer has ended; empty if that is not known
+	StopWord  string              `json:"stop_word,omitempty"` // the provider's own word for it
 	Usage     Usage               `json:"usage,omitzero"`      // what the response says of its cost
 	StartedAt time.Time           `json:"started_at,omitzero"` // when the call began; zero if that is not known
 	CreatedAt time.Time           `json:"created_at"`          // when it ended, or when the result was appended
@@ -94,7 +96,7 @@ func (r *InferenceResult) UnmarshalJSON(data []byte) error {
 // check returns what is wrong with a result, which may have maxBytes; 0 is no
 // limit.
 func (r *InferenceResult) check(maxBytes int) error {
-	for _, text := range []struct{ name, text string }{{"id", r.ID}, {"agent", r.Agent}, {"input", r.Input}} {
+	for _, text := range []struct{ name, text string }{{"id", r.ID}, {"agent", r.Agent}, {"input", r.Input}, {"stop", string(r.Stop)}, {"stop_word", r.StopWord}} {
 		if !utf8.ValidString(text.text) {
 			return &TypeError{Field: historyName, Path: "$." + text.name, Want: "valid UTF-8", Got: "other bytes"}
 		}
@@ -161,7 +163,7 @@ func messagesSize(msgs []Message) int {
 
 // size is what a result counts for towards limits.
 func (r *InferenceResult) size() int {
-	n := len(r.ID) + len(r.Agent) + len(r.Input) + len(r.Raw) + messagesSize(r.Output)
+	n := len(r.ID) + len(r.Agent) + len(r.Input) + len(r.Stop) + len(r.StopWord) + len(r.Raw) + messagesSize(r.Output)
 	for _, m := range r.ToolCalls {
 		n += m.size()
 	}
@@ -178,6 +180,7 @@ func (r *InferenceResult) setTimes() {
 // their text.
 func (r InferenceResult) equal(o InferenceResult) bool {
 	return r.ID == o.ID && r.Agent == o.Agent && r.Input == o.Input && r.Raw == o.Raw && r.Usage == o.Usage &&
+		r.Stop == o.Stop && r.StopWord == o.StopWord &&
 		r.StartedAt.Equal(o.StartedAt) && r.CreatedAt.Equal(o.CreatedAt) &&
 		slices.EqualFunc(r.Prompt, o.Prompt, sameMessage) && slices.EqualFunc(r.History, o.History, sameMessage) &&
 		slices.EqualFunc(r.Output, o.Output, sameMessage) &&

@@ -29,7 +29,8 @@ type resultStack struct {
 type ownResults struct{ places persist.Sequence[int32] }
 
 type stackedResult struct {
-	id, agent, input, raw           string
+	id, agent, input, raw, stopWord string
+	stop                            Stop
 	usage                           Usage
 	prompt, history, output, called []messageRun
 	started, created                time.Time
@@ -93,6 +94,7 @@ func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 	}
 	pushed := &stackedResult{
 		id: r.ID, agent: r.Agent, input: r.Input, raw: r.Raw, usage: r.Usage, size: r.size(), origin: origin,
+		stop: r.Stop, stopWord: r.StopWord,
 		started: r.StartedAt, created: r.CreatedAt,
 	}
 	var prompt, history []messageRun // of the result before, which those of this one often continue
@@ -120,7 +122,7 @@ func (st *resultStack) push(r *InferenceResult, origin uint64) *resultStack {
 
 // textBytes is what a result takes besides its messages, about.
 func (r *stackedResult) textBytes() int {
-	return len(r.id) + len(r.agent) + len(r.input) + len(r.raw) + 256
+	return len(r.id) + len(r.agent) + len(r.input) + len(r.stop) + len(r.stopWord) + len(r.raw) + 256
 }
 
 // add puts a result on top of a stack that no other code has seen yet.
@@ -278,7 +280,7 @@ func (st *resultStack) compact() *resultStack {
 func (st *resultStack) result(r *stackedResult) InferenceResult {
 	called := st.messages(r.called)
 	out := InferenceResult{
-		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Usage: r.usage, StartedAt: r.started, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Stop: r.stop, StopWord: r.stopWord, Usage: r.usage, StartedAt: r.started, CreatedAt: r.created,
 		Prompt:    st.messages(r.prompt),
 		History:   st.messages(r.history),
 		Output:    st.messages(r.output),

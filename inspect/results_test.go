@@ -74,6 +74,11 @@ func TestResultsShowTokensAndTimes(t *testing.T) {
 	require.Equal(t, "OpenAI", data.Results[1].Usage.Format)
 	require.Equal(t, "stop", data.Results[1].Stop)
 
+	f.think(t, "stops", "billing", state.InferenceResult{Stop: state.StopLength, StopWord: "max_tokens"})
+	f.think(t, "stops", "billing", state.InferenceResult{Stop: state.StopCalls, StopWord: "tool_use"})
+	jsonOf(t, h, "/workspace/results?user=stops", &data)
+	require.Equal(t, []string{"calls", "length: max_tokens"}, []string{data.Results[0].Stop, data.Results[1].Stop})
+
 	require.Contains(t, get(t, h, "/workspace/results?user=..").body, "No results")
 	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/result?n=2&user=model").code)
 	require.Equal(t, http.StatusNotFound, get(t, h, "/workspace/result?user=model&n=-1").code)

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
@@ -121,8 +117,10 @@ type looping struct {
 
 	mu    sync.Mutex // Ask may record an answer on a goroutine of its own
 	steps int        // the answers so far
-	ended bool       // the last one had no calls
+	ended bool       // nobody is to be asked behind the last one
 	reply string
+	stop  *StopError // how the last one has ended, if that ends the run, or nil
+	again *string    // the agent that is to be asked again, whatever Route says, or nil
 }
 
 func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
@@ -152,7 +150,8 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		if err != nil {
 			return nil, err
 		}
-		turn.stored, turn.heard, turn.route = l.Commit, r.hear, l.Route
+		turn.stored, turn.route = l.Commit, l.Route
+		turn.heard = func(output []state.Message, e ending) { r.hear(name, output, e) }
 		r.turns[name] = turn
 		if turn.inner {
 			r.run = nil // the progress is that of another Loop, or of the trunk
@@ -162,6 +161,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		for _, turn := range r.turns {
 			turn.late = lateCalls(msgs)
 		}
+		r.resume(msgs)
 		return r, nil
 	}
 	r.steps, r.ended = r.run.Progress()
@@ -171,30 +171,20 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 				r.reply = text
 			}
 		}
+		r.resume(msgs)
 	}
 	return r, nil
 }
 
-// lateCalls returns the latest calls whose results the user has spoken behind, of
-// a conversation that ends with what the model has said: the results have come
-// since then.
-func lateCalls(msgs []state.Message) (late []state.ToolCall) {
-	for i := len(msgs) - 1; i > 0; i-- {
-		if r, ok := msgs[i-1].(state.ToolResultMessage); ok && (late != nil || msgs[i].Role() == "user") {
-			late = append(late, r.Call())
-		} else if late != nil {
-			break
-		}
-	}
-	return late
-}
-
-// hear is told of each answer that is recorded.
-func (r *looping) hear(output []state.Message, calls bool) {
+// hear is told of each answer of an agent that is recorded.
+func (r *looping) hear(agent string, output []state.Message, e ending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.steps++
-	r.ended = !calls
+	r.ended, r.stop, r.again = !e.more, e.err, nil
+	if e.more && (e.cut || len(callsOf(output)) == 0) {
+		r.again = &agent
+	}
 	if text := textOf(output...); text != "" {
 		r.reply = text
 	}
@@ -258,7 +248,7 @@ func (r *looping) answerOrphans() error {
 func (r *looping) goOn() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ended = false
+	r.ended, r.stop = false, nil
 	if r.run != nil {
 		r.run.SetProgress(r.steps, false)
 	}
@@ -268,6 +258,12 @@ func (r *looping) goOn() {
 func (r *looping) next() (name string, more bool, err error) {
 	if err := r.waiting(); err != nil {
 		return "", false, err
+	}
+	if err := r.stopped(); err != nil {
+		return "", false, err
+	}
+	if name, ok := r.goesOn(); ok {
+		return name, true, nil
 	}
 	if r.Route == nil {
 		_, ended, _ := r.progress()
@@ -330,6 +326,9 @@ func (r *looping) ask(name string) error {
 		}
 		err := r.Agents[name].Ask(turn.Context(r.ctx), turn)
 		steps, ended, _ := r.progress()
+		if noted := turn.lastFailure(); err == nil && steps == before && noted != nil {
+			err = noted
+		}
 		failed, may := passing(err, turn.lastFailure())
 		switch {
 		case err == nil && steps == before:
@@ -374,56 +373,4 @@ func textOf(output ...state.Message) string {
 		}
 	}
 	return strings.Join(texts, "\n")
-}
-
-// Retryable returns an error by which [Agent].Ask says that its request failed
-// and may succeed later, for example because the service of the model is
-// overloaded. [Loop] asks again after a time: after is the one that the service
-// has named, or 0. Passing returns nil if err is nil.
-//
-// Package wire says so by itself. Errors of [net.Error] that are timeouts, and
-// [io.ErrUnexpectedEOF], may pass as well.
-func Retryable(err error, after time.Duration) error {
-	if err == nil {
-		return nil
-	}
-	return &passingError{err, after}
-}
-
-type passingError struct {
-	err   error
-	after time.Duration
-}
-
-func (e *passingError) Error() string { return e.err.Error() }
-func (e *passingError) Unwrap() error { return e.err }
-
-const (
-	maxTries   = 6                // of one request
-	firstDelay = time.Second      // doubles with each try
-	maxDelay   = time.Minute      // of delays that double
-	maxAfter   = 10 * time.Minute // of those that a service names
-)
-
-// passing returns the error of a request that may pass. noted is what was noted
-// of the request by what has sent it, or nil.
-func passing(err error, noted *passingError) (*passingError, bool) {
-	var named *passingError
-	if errors.As(err, &named) {
-		return named, true
-	}
-	if noted != nil {
-		return &passingError{err, noted.after}, true
-	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &passingError{err, 0}, true
-	}
-	return nil, false
-}
-
-// wait waits before the try with a number, from 1. The error is that of ctx.
-func (e *passingError) wait(ctx context.Context, try int) error {
-	delay := min(firstDelay<<(try-1), maxDelay)
-	return backoff.Sleep(ctx, max(delay, min(e.after, maxAfter)))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/callkey"
@@ -40,9 +39,9 @@ type Turn struct {
 	called   bool       // within another turn, or in the call of a tool
 
 	// Of a Loop, or nil:
-	stored func(context.Context) error              // Loop.Commit
-	heard  func(output []state.Message, calls bool) // is told of each answer
-	route  func(*state.State) (string, bool)        // Loop.Route
+	stored func(context.Context) error            // Loop.Commit
+	heard  func(output []state.Message, e ending) // is told of each answer
+	route  func(*state.State) (string, bool)      // Loop.Route
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -55,6 +54,8 @@ type Turn struct {
 	suspended []suspendedCall
 	late      []state.ToolCall // whose results the model has not been shown at the end of a prompt
 	failure   *passingError    // of the last request, or nil
+	ended     *ending          // what comes after the last answer, or nil
+	cut       []tool.Result    // of the calls of the last answer, if it was cut
 }
 
 // suspendedCall is a call that waits.
@@ -154,22 +155,6 @@ func (t *Turn) commitRun(ctx context.Context) error {
 	return t.run.Commit(ctx)
 }
 
-// noteFailure notes that a request has failed with an error that may pass, or
-// with nil that it has not.
-func (t *Turn) noteFailure(err error, after time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.failure = nil; err != nil {
-		t.failure = &passingError{err, after}
-	}
-}
-
-func (t *Turn) lastFailure() *passingError {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.failure
-}
-
 // Hear adds what the user says to the conversation, but for messages with which
 // it ends already. It does nothing in a run of a workspace, which has added its
 // message, if the context is that of another turn or of the call of a tool, or
@@ -191,39 +176,55 @@ func (t *Turn) Hear(said ...state.Message) error {
 	return state.Messages.Set(t.base, said[n:])
 }
 
-// Said records an answer of the model, as [state.History.Append] does, and
-// commits it if it has calls.
+// Said records an answer of the model, as [state.History.Append] does, and commits
+// it if the model is to be asked again.
+//
+// If the answer was cut in the middle of its calls, or was refused or filtered, none
+// of them is pending: each gets a result that says so. An answer without calls that
+// has failed, or that says nothing although nothing stands behind a result, is not
+// recorded: the error is a [*StopError] that may pass. See [Turn.Next].
 func (t *Turn) Said(ctx context.Context, r state.InferenceResult) error {
-	calls, err := t.record(r)
-	if err != nil || len(calls) == 0 {
+	more, err := t.record(r)
+	if err != nil || !more {
 		return err
 	}
 	return t.Commit(ctx)
 }
 
 // record adds an answer to the history, behind the results of the one before.
-func (t *Turn) record(r state.InferenceResult) (calls []state.ToolCall, err error) {
+func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.answer(); err != nil {
-		return nil, err
+		return false, err
+	}
+	e, err := t.endingOf(r)
+	if err != nil {
+		t.failure = &passingError{err: err}
+		return false, t.failure
 	}
 	t.dropAnswered() // before a new call can have the same id
 	if err := t.st.History().Append(r); err != nil {
-		return nil, err
+		return false, err
 	}
-	calls = t.recorded(r)
+	calls := t.recorded(r)
+	if t.ended, t.cut = &e, nil; e.cut {
+		if err := t.answerCut(calls, r.Stop); err != nil {
+			return false, err
+		}
+		calls = nil
+	}
 	t.setCalls(slices.DeleteFunc(slices.Clone(calls), func(c state.ToolCall) bool { return !t.Has(c.Name) }))
 	t.others = len(t.calls) < len(calls)
 	t.late, t.failure = nil, nil
 	if t.run != nil && !t.inner {
 		answers, _ := t.run.Progress()
-		t.run.SetProgress(answers+1, len(calls) == 0)
+		t.run.SetProgress(answers+1, !e.more)
 	}
 	if t.heard != nil {
-		t.heard(r.Output, len(calls) > 0)
+		t.heard(r.Output, e)
 	}
-	return calls, nil
+	return e.more, nil
 }
 
 // recorded returns the calls of an answer that was appended just now, with their
@@ -402,6 +403,9 @@ func (t *Turn) noteStep(step *tool.Step, results []tool.Result) {
 // the history. The error is that of [tool.Step.Call], or that of
 // [state.History.Answer].
 func (t *Turn) Call(ctx context.Context, c state.ToolCall) (tool.Result, error) {
+	if cut, ok := t.cutResult(c); ok {
+		return cut, nil
+	}
 	step, i, c, err := t.take(ctx, c)
 	if err != nil {
 		return tool.Result{}, err
@@ -543,75 +547,4 @@ func (t *Turn) Answered(key string) (r state.ToolResultMessage, ok bool) {
 		}
 	}
 	return r, false
-}
-
-// Prompt returns a conversation as a model may be sent it, in which each call has
-// a result. It makes the calls in msgs that are left to the agent. Those that
-// are suspended wait, and others fail, in the prompt alone. If the model has
-// spoken since it made calls whose results are new, because they were left or have
-// waited, they and their results are at the end of the prompt, so that there is
-// something to answer. If a call that was left waits now, and the user has said
-// nothing since it was made, the error is ErrSuspended: the turn has ended.
-func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Message, error) {
-	open := transcript.Pending(msgs)
-	left := slices.DeleteFunc(t.Pending(), func(c state.ToolCall) bool {
-		return !t.Has(c.Name) || !removeCall(&open, c)
-	})
-	results, err := t.Run(ctx, left...)
-	for _, r := range results {
-		if err == nil {
-			msgs, err = transcript.Answer(msgs, r.Message)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("loop: the calls that were left: %w", err)
-	}
-	said := callsOf(sinceUser(msgs))
-	for _, c := range t.waiting() {
-		if len(results) < len(left) && hasCall(left, c.ToolCall) && hasCall(said, c.ToolCall) {
-			return nil, errWaiting(c)
-		}
-	}
-	for _, c := range t.lateCalls() {
-		msgs = lateLast(msgs, c)
-	}
-	if len(transcript.Pending(msgs)) > 0 {
-		policy := transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()}
-		msgs, _ = transcript.Repair(msgs, adjacent, policy)
-	}
-	return msgs, nil
-}
-
-// adjacent are the rules of the strictest provider for the places of results: a
-// framework does not move them.
-var adjacent, _ = transcript.NewProfile(transcript.Rules{Name: "adjacent", AdjacentResults: true})
-
-// lateCalls returns the calls whose results the model was not shown yet.
-func (t *Turn) lateCalls() []state.ToolCall {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.late)
-}
-
-// lateLast returns a conversation that ends with a text of the model with the
-// calls of a message, and their results, at the end.
-func lateLast(msgs []state.Message, c state.ToolCall) []state.Message {
-	if len(msgs) == 0 {
-		return msgs
-	}
-	last, ok := msgs[len(msgs)-1].(state.TextMessage)
-	if !ok || last.Role() != "assistant" {
-		return msgs
-	}
-	for first, m := range slices.Backward(msgs) {
-		if !hasCall(callsOf([]state.Message{m}), c) {
-			continue
-		}
-		end := first + 1
-		for _, isResult := msgs[end].(state.ToolResultMessage); isResult; _, isResult = msgs[end].(state.ToolResultMessage) {
-			end++
-		}
-		return slices.Concat(msgs[:first], msgs[end:], msgs[first:end])
-	}
-	return msgs
 }

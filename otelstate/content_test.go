@@ -52,6 +52,24 @@ func TestContent(t *testing.T) {
 	require.JSONEq(t, `[{"role":"assistant","parts":[{"type":"text","content":"In transit."}],"finish_reason":"stop"}]`, output)
 }
 
+// How an answer has ended is told in the words of the conventions, if they have one.
+func TestFinishReasons(t *testing.T) {
+	for stop, want := range map[state.Stop]string{
+		state.StopEnd: "stop", state.StopCalls: "tool_call", state.StopLength: "length", state.StopFiltered: "content_filter", state.StopFailed: "error",
+		state.StopRefused: "refused", state.StopPaused: "paused", state.StopInterrupted: "interrupted", state.StopUnknown: "tired", "": "stop",
+	} {
+		e := newTelemetry(t, otelstate.Options{})
+		e.Inference(t.Context(), state.InferenceResult{Raw: chatResponse, Stop: stop, StopWord: "tired", StartedAt: time.Now(), CreatedAt: time.Now()})
+		for _, a := range e.spans()[0].Attributes() {
+			if a.Key == "gen_ai.response.finish_reasons" {
+				require.Equal(t, []string{want}, a.Value.AsStringSlice())
+				want = ""
+			}
+		}
+		require.Empty(t, want, "no reason is told of %q", stop)
+	}
+}
+
 // A long conversation loses its oldest messages, and a long message its end.
 func TestContentIsClipped(t *testing.T) {
 	var history []state.Message

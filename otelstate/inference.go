@@ -98,7 +98,21 @@ func (t *Tracer) read(r *state.InferenceResult, redact func(string) string) mode
 	if call.StopReason == "tool" {
 		call.StopReason = "tool_call"
 	}
+	switch reason, ok := finishReasons[r.Stop]; {
+	case ok:
+		call.StopReason = reason
+	case r.Stop == state.StopUnknown:
+		call.StopReason = fault.ClipTo(redact(r.StopWord), maxName)
+	case r.Stop != "":
+		call.StopReason = string(r.Stop)
+	}
 	return call
+}
+
+// finishReasons are the words that the conventions have for how an answer ended.
+var finishReasons = map[state.Stop]string{
+	state.StopEnd: "stop", state.StopCalls: "tool_call", state.StopLength: "length",
+	state.StopFiltered: "content_filter", state.StopFailed: "error",
 }
 
 // start returns the attributes that a sampler gets.

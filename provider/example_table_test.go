@@ -26,7 +26,7 @@ var bedrock = provider.Table{
 	},
 	ReadPart: readBlock, WritePart: writeBlock,
 	ReadTool: readSpec, WriteTool: writeSpec,
-	ReadResponse: readConverse, Summarize: summarizeConverse,
+	ReadResponse: readConverse, Stops: converseStops, Summarize: summarizeConverse,
 	NewAssembler: func(emit func(provider.Delta)) provider.Assembler {
 		return &converseStream{emit: emit, byIndex: map[state.JSON]*streamedBlock{}}
 	},
@@ -133,6 +133,15 @@ func writeSpec(t provider.Tool) state.JSON {
 	return object(members{"toolSpec": object(spec)})
 }
 
+// converseStops are the words that other APIs do not have, of StopReason in
+// github.com/aws/aws-sdk-go-v2/service/bedrockruntime v1.63.13 of 2026-11-10.
+var converseStops = map[string]state.Stop{
+	"guardrail_intervened":   state.StopFiltered,
+	"content_filtered":       state.StopFiltered,
+	"malformed_model_output": state.StopFailed,
+	"malformed_tool_use":     state.StopFailed,
+}
+
 // readConverse reads a response. It has no id and no time.
 func readConverse(body state.JSON) (provider.Response, error) {
 	message := in(body, "output", "message")
@@ -142,18 +151,7 @@ func readConverse(body state.JSON) (provider.Response, error) {
 		}
 		return provider.Response{}, &provider.Error{Path: "$.output.message", Problem: "want an object"}
 	}
-	return provider.Response{StopReason: stopOf(in(body)), Entry: in(body, "output")["message"]}, nil
-}
-
-func stopOf(of members) string {
-	switch reason := text(of, "stopReason"); reason {
-	case "end_turn":
-		return "stop"
-	case "tool_use":
-		return "tool"
-	default:
-		return reason
-	}
+	return provider.Response{StopReason: text(in(body), "stopReason"), Entry: in(body, "output")["message"]}, nil
 }
 
 // summarizeConverse reads a response, or the last events of a stream. Tokens of
@@ -167,11 +165,10 @@ func summarizeConverse(s *provider.Summary, body state.JSON) bool {
 	if !isEvent && in(of["output"]) == nil {
 		return false
 	}
-	if reason := stopOf(of); reason != "" {
-		s.StopReason = reason
-	}
-	if reason := stopOf(in(of["messageStop"])); reason != "" {
-		s.StopReason = reason
+	for _, stop := range []members{of, in(of["messageStop"])} {
+		if reason := text(stop, "stopReason"); reason != "" {
+			s.StopReason = reason
+		}
 	}
 	usage := in(of["usage"])
 	if isEvent {

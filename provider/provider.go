@@ -231,7 +231,9 @@ func (o omissions) sorted() []Omission {
 
 // DecodeResponse reads the body of a response. Output is what the model said,
 // with its calls, of the first choice or candidate if there are several. Raw is
-// body, byte for byte. ID, CreatedAt and Usage are set if the response has them.
+// body, byte for byte. ID, CreatedAt, Usage and StopWord are set if the response
+// has them. Stop says what StopWord means, and is [state.StopUnknown] for a word
+// that neither the format nor another one of this package has.
 // The caller sets the other fields. A body that reports a failure is a
 // [ResponseError].
 func (f *Format) DecodeResponse(body []byte) (state.InferenceResult, error) {
@@ -256,6 +258,7 @@ func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object
 	}
 	d.SetStopReason(response.Stop)
 	result.ID, result.Output, result.CreatedAt = response.ID, d.Messages, response.Created
+	result.Stop, result.StopWord = response.StopOf(d.Messages)
 	var said codec.Summary
 	f.codec.Summarize(&said, body)
 	result.Usage = said.Usage

@@ -99,3 +99,9 @@ func eachBody(raw string, read func(jsontext.Object)) {
 		add(value)
 	}
 }
+
+// StopOf says what a word means by which an API says how an answer ended, such as
+// finish_reason of Chat Completions or stop_reason of Anthropic: for a framework that
+// passes the word. A word that no format of this package has is
+// [state.StopUnknown], and an empty one says nothing.
+func StopOf(word string) state.Stop { return codec.Stops(nil).Of(word) }

@@ -71,6 +71,10 @@ type Table struct {
 	// a failure that the provider reports.
 	ReadResponse func(body state.JSON) (Response, error)
 
+	// Stops says what the words in StopReason mean that are not words of the formats
+	// of this package. Another word is [state.StopUnknown].
+	Stops map[string]state.Stop
+
 	// Summarize sets what a response, or an event of a stream, says of itself.
 	// What it does not say stays as it is. It returns false for a body that is
 	// neither.
@@ -110,7 +114,7 @@ type Word struct {
 type Response struct {
 	ID         string
 	Created    time.Time
-	StopReason string     // "stop", "tool", "length" or the provider's word; empty if unknown
+	StopReason string     // the provider's word for how the answer ended; empty if unknown
 	Entry      state.JSON // what the model said, empty or null if it said nothing
 }
 
@@ -195,7 +199,7 @@ func (f *foreign) HasForm(body jsontext.Object) bool {
 func (f *foreign) Summarize(to *codec.Summary, body jsontext.Object) {
 	said := Summary{Model: to.Model, ID: to.ID, StopReason: to.StopReason, Usage: to.Usage}
 	f.t.Summarize(&said, state.JSON(body.JSON()))
-	*to = codec.Summary{Model: said.Model, ID: said.ID, StopReason: said.StopReason, Usage: said.Usage}
+	*to = codec.Summary{Model: said.Model, ID: said.ID, StopReason: codec.StopName(said.StopReason), Usage: said.Usage}
 }
 
 func (f *foreign) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
@@ -203,7 +207,7 @@ func (f *foreign) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.
 	if err != nil {
 		return codec.Response{}, err
 	}
-	response := codec.Response{ID: r.ID, Created: r.Created}
+	response := codec.Response{ID: r.ID, Stops: f.t.Stops, Created: r.Created}
 	if r.StopReason != "" {
 		response.Stop = jsontext.AppendQuote(nil, r.StopReason)
 	}

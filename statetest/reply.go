@@ -24,8 +24,9 @@ type Reply struct {
 	reads []string
 	when  []func(Request) bool
 
-	times int // 0 stands for 1, negative for any number
-	cut   int // the number of pieces that come, if isCut
+	times int    // 0 stands for 1, negative for any number
+	stop  string // the word with which the answer ends, or ""
+	cut   int    // the number of pieces that come, if isCut
 	isCut bool
 }
 
@@ -97,6 +98,13 @@ func (r Reply) When(fn func(Request) bool) Reply {
 // also none.
 func (r Reply) Times(n int) Reply {
 	r.times = n
+	return r
+}
+
+// Stops lets the answer end with a word of the provider, such as "max_tokens" of
+// Anthropic (default: that of an answer that has ended well).
+func (r Reply) Stops(word string) Reply {
+	r.stop = word
 	return r
 }
 

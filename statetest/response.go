@@ -14,7 +14,8 @@ import (
 
 // Response returns the body of a response in which a model says r.Output, as the
 // provider of a built-in format would have sent it. The ID, the time and the
-// usage are those of r, and the reason of the end is that of the last message.
+// usage are those of r, and the reason of the end is its StopWord, or else that of
+// the last message.
 // What the format cannot express is left out and reported. Messages that no single
 // response can say are an error.
 func Response(f *provider.Format, model string, r state.InferenceResult) (body []byte, omitted []provider.Omission, err error) {
@@ -52,7 +53,9 @@ type reply struct {
 
 func newReply(model string, r state.InferenceResult) reply {
 	a := reply{Usage: r.Usage, id: r.ID, model: model, created: r.CreatedAt}
-	if n := len(r.Output); n > 0 {
+	if n := len(r.Output); r.StopWord != "" {
+		a.stop = r.StopWord
+	} else if n > 0 {
 		a.stop = origin.StopReason(r.Output[n-1])
 	}
 	return a

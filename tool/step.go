@@ -351,7 +351,12 @@ func (s *Step) hold(c *stepCall, a answer) error {
 // fail notes the error that is the result of a call.
 func (s *Step) fail(c *stepCall, err error) {
 	c.phase = done
-	c.result = Result{Index: c.index, Message: c.decided(state.ToolError(c.ToolCall, err.Error())), Err: err}
+	text := err.Error()
+	var agent *runctx.Unfinished
+	if errors.As(err, &agent) && agent.Said != "" {
+		text += "\nIt had said: " + agent.Said
+	}
+	c.result = Result{Index: c.index, Message: c.decided(state.ToolError(c.ToolCall, text)), Err: err}
 }
 
 // decided returns the result of a call with what a person has decided about it.

@@ -58,7 +58,11 @@ func saysText(text string) func(*http.Request) (*http.Response, error) {
 
 // asks returns the Ask of an agent whose program sends a body to a path.
 func asks(p *provided, path, body string) func(context.Context, *loop.Turn) error {
-	client := &http.Client{Transport: &wire.Transport{Base: p}}
+	return asksOf(p, path, body)
+}
+
+func asksOf(base http.RoundTripper, path, body string) func(context.Context, *loop.Turn) error {
+	client := &http.Client{Transport: &wire.Transport{Base: base}}
 	return func(ctx context.Context, _ *loop.Turn) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+path, strings.NewReader(body))
 		if err != nil {

@@ -34,7 +34,7 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 			stale := errors.Is(err, internal.ErrSharedStale)
 			switch {
 			case err == nil:
-				out.Status = StatusDone
+				out.Status, out.Stop = StatusDone, run.stopped()
 				m.moveWindows(run)
 				return next, out, nil
 			case stale && run.leaseValid() && run.held.Err() == nil:

@@ -54,7 +54,7 @@ type Event struct {
 //	message, attempt, offset, delta
 //	              of a delta
 //	reply         of a reply, and of the end
-//	outcome       of the end: status, run_id, reply and reason
+//	outcome       of the end: status, run_id, reply, reason and stop
 //
 // Members that are 0 or empty are missing, but for kind, seq, user_id and version,
 // and for offset in a delta.

@@ -96,8 +96,11 @@ func (r *Run) finish(ctx context.Context, op *operation) (successor, error) {
 	all.Effects = document.Joined(d.Effects, shorten)
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
+	r.stop = r.stopOf(r.state)
+	by := r.holder()
+	by.Stop = r.stop
 	began, next := time.Now(), r.nextLease()
-	h, at, err := r.ledger.Finish(ctx, r.holder(), all, r.reply, next, change)
+	h, at, err := r.ledger.Finish(ctx, by, all, r.reply, next, change)
 	if err != nil {
 		r.dropNext(next, err)
 		return successor{}, sharedError(r.endIfLost(err))

@@ -35,7 +35,9 @@ import (
 // The tools of the sender, see [Run.ClientTools], are offered to each agent that has
 // no tool of that name.
 //
-// The reply is the last text that a model has said. Errors that may pass are
+// The reply is the last text that a model has said. If the last answer is one that
+// was not finished, see [loop.ErrStopped], the message is handled all the same, and
+// Stop of its [Outcome] says how the answer has ended. Errors that may pass are
 // waited out as [loop.Agent] says, while the run is under way. Any other error
 // fails the message.
 func Loop(l *loop.Loop) func(context.Context, *Run) error {
@@ -44,7 +46,7 @@ func Loop(l *loop.Loop) func(context.Context, *Run) error {
 		if reply != "" {
 			run.SetReply(reply)
 		}
-		if errors.Is(err, tool.ErrSuspended) {
+		if errors.Is(err, tool.ErrSuspended) || errors.Is(err, loop.ErrStopped) { // the Outcome says so
 			return nil
 		}
 		return err
@@ -134,6 +136,27 @@ func (r *Run) progress() (answers int, ended bool) {
 	r.progressMu.Lock()
 	defer r.progressMu.Unlock()
 	return r.answers, r.isAnswered
+}
+
+// stopOf returns how the last answer in a State has ended, if a model has answered in
+// the run and has not said all, or "".
+func (r *Run) stopOf(st *state.State) state.Stop {
+	if answers, _ := r.progress(); answers == 0 {
+		return ""
+	}
+	last, _ := st.History().Last()
+	switch last.Stop {
+	case state.StopEnd, state.StopCalls:
+		return ""
+	}
+	return last.Stop
+}
+
+// stopped is the stopOf with which the run has been finished.
+func (r *Run) stopped() state.Stop {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stop
 }
 
 // ClientTools returns the tools of the sender of the message. A call of one is

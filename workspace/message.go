@@ -80,7 +80,7 @@ func (m Message) Text() string {
 
 // outcomeOf returns what became of a message.
 func outcomeOf(f ledger.Fate) Outcome {
-	out := Outcome{RunID: f.RunID, Reply: f.Reply, Reason: f.Reason}
+	out := Outcome{RunID: f.RunID, Reply: f.Reply, Reason: f.Reason, Stop: f.Stop}
 	switch {
 	case f.Place == ledger.PlaceRunning:
 		out.Status = StatusStarted

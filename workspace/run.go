@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
@@ -64,6 +65,7 @@ type Run struct {
 	ended error    // why nothing more can be committed
 	left  error    // why its function can commit nothing more: it was left behind
 	reply string
+	stop  state.Stop // how the last answer has ended, if the model has not said all
 	// isEndStored says that the run has ended here, and that this is stored.
 	isEndStored bool
 	failure     string // the stored reason, if it has failed

@@ -64,6 +64,7 @@ func (v *View) As(agent string) *View {
 type EndedMessage struct {
 	ID     string      `json:"id"`
 	As     work.Ending `json:"as"`
+	Stop   state.Stop  `json:"stop,omitempty"`   // as in [Outcome]
 	Reason string      `json:"reason,omitempty"` // secrets of the workspace are masked
 	At     time.Time   `json:"at,omitzero"`      // when its run has ended, or it was dropped
 }
@@ -203,7 +204,7 @@ func (v *View) addEnded(ctx context.Context, l *ledger.Ledger, h *ledger.Head) e
 	}
 	redact := v.redactor()
 	for _, o := range list[max(0, len(list)-64):] {
-		v.Ended = append(v.Ended, EndedMessage{o.ID, o.Ending, redact(o.Reason), o.At})
+		v.Ended = append(v.Ended, EndedMessage{o.ID, o.Ending, o.Stop, redact(o.Reason), o.At})
 	}
 	return nil
 }

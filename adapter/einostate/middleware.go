@@ -14,6 +14,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/loop"
+	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
@@ -176,10 +177,18 @@ func (m *middleware) AfterModelRewriteState(ctx context.Context, s *adk.ChatMode
 	said := s.Messages[len(s.Messages)-1]
 	output, err := Messages(said)
 	if err == nil {
-		err = turnOf(ctx).Said(ctx, state.InferenceResult{Output: output, Usage: usageOf(said)})
+		result := state.InferenceResult{Output: output, Usage: usageOf(said)}
+		if said.ResponseMeta != nil {
+			result.StopWord = said.ResponseMeta.FinishReason
+			result.Stop = provider.StopOf(result.StopWord)
+		}
+		err = turnOf(ctx).Said(ctx, result)
 	}
 	if err == nil {
 		identify(said, turnOf(ctx).State())
+	}
+	if err == nil && len(said.ToolCalls) > 0 {
+		_, err = turnOf(ctx).Next() // no call of an answer that ends the run is made
 	}
 	return ctx, s, err
 }
@@ -222,10 +231,8 @@ func (m *middleware) AfterAgent(ctx context.Context, s *adk.ChatModelAgentState)
 
 func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.InvokableToolCallEndpoint, c *adk.ToolContext) (adk.InvokableToolCallEndpoint, error) {
 	t := turnOf(ctx)
-	if !t.begun {
-		if r, ok := t.Answered(inside.KeyOfID(t.State(), c.CallID)); ok {
-			return func(context.Context, string, ...einotool.Option) (string, error) { return r.Text(), nil }, nil
-		}
+	if r, ok := t.Answered(inside.KeyOfID(t.State(), c.CallID)); ok { // before an interrupt, or because its answer was cut
+		return func(context.Context, string, ...einotool.Option) (string, error) { return r.Text(), nil }, nil
 	}
 	if t.Has(c.Name) {
 		return next, nil

@@ -121,6 +121,9 @@ func (g *generation) generate(
 			if resp, err = g.ask(ctx, t, req, cb); err != nil || len(resp.ToolRequests()) == 0 {
 				return resp, err
 			}
+			if _, err = t.Next(); err != nil { // its calls are not made, and Genkit must not make them
+				return nil, fmt.Errorf("genkitstate: %w", err)
+			}
 			s = newStep(req.Messages, resp.Message)
 		}
 		var left []*ai.Part
@@ -216,7 +219,10 @@ func (g *generation) ask(
 	if err != nil {
 		return nil, err
 	}
-	result := state.InferenceResult{Output: output, StartedAt: began}
+	result := state.InferenceResult{Output: output, StartedAt: began, Stop: stops[resp.FinishReason], StopWord: string(resp.FinishReason)}
+	if result.Stop == state.StopUnknown && len(resp.ToolRequests()) > 0 { // plugins say so of calls
+		result.Stop = state.StopCalls
+	}
 	if u := resp.Usage; u != nil {
 		result.Usage = state.Usage{
 			Input: u.InputTokens, Output: u.OutputTokens, CacheRead: u.CachedContentTokens, Reasoning: u.ThoughtsTokens,
@@ -227,6 +233,16 @@ func (g *generation) ask(
 	}
 	identify(resp.Message, t.State())
 	return resp, nil
+}
+
+// stops says what the words of Genkit mean for how an answer ended.
+var stops = map[ai.FinishReason]state.Stop{
+	ai.FinishReasonStop:        state.StopEnd,
+	ai.FinishReasonLength:      state.StopLength,
+	ai.FinishReasonBlocked:     state.StopFiltered,
+	ai.FinishReasonInterrupted: state.StopEnd, // calls that Genkit leaves open
+	ai.FinishReasonOther:       state.StopUnknown,
+	ai.FinishReasonUnknown:     state.StopUnknown,
 }
 
 // keyMetadata is the metadata of a call that has its key: a response that a program
@@ -361,6 +377,15 @@ func (g *generation) play(
 			continue
 		}
 		name := p.ToolRequest.Name
+		key := inside.KeyOfID(t.State(), p.ToolRequest.Ref)
+		if cut, ok := t.Answered(key); ok { // its answer was not finished
+			encoded, err := From(cut)
+			if err != nil {
+				return nil, err
+			}
+			s.put(encoded[0].Content)
+			continue
+		}
 		if !t.Has(name) && slices.ContainsFunc(req.Tools, func(d *ai.ToolDefinition) bool { return d.Name == name }) {
 			continue // of Genkit
 		}

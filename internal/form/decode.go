@@ -143,6 +143,7 @@ func (d *decoder) result(r *jsontext.Reader) Result {
 		Prompt: d.runs(r, "prompt"), History: d.runs(r, "history"),
 		Output: d.runs(r, "output"), ToolCalls: d.runs(r, "tool_calls"),
 		Raw: r.String("raw"), RawBytes: r.String("raw_base64"),
+		Stop: r.String("stop"), StopWord: r.String("stop_word"),
 		Usage: d.usage(r.Object("usage")), StartedAt: d.time(r, "started_at"), CreatedAt: d.time(r, "created_at"),
 	}
 }

@@ -136,6 +136,8 @@ func (w *writer) result(r *Result) {
 	w.runs("tool_calls", r.ToolCalls)
 	w.optional("raw", r.Raw)
 	w.optional("raw_base64", r.RawBytes)
+	w.optional("stop", r.Stop)
+	w.optional("stop_word", r.StopWord)
 	if r.Usage != (Usage{}) {
 		w.name("usage")
 		w.usage(r.Usage)

@@ -65,6 +65,8 @@ type Result struct {
 	ToolCalls []Run     `json:"tool_calls,omitempty"`
 	Raw       string    `json:"raw,omitempty"`
 	RawBytes  string    `json:"raw_base64,omitempty"` // in place of a Raw that is not UTF-8
+	Stop      string    `json:"stop,omitempty"`
+	StopWord  string    `json:"stop_word,omitempty"`
 	Usage     Usage     `json:"usage,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
 	CreatedAt time.Time `json:"created_at"`

@@ -40,6 +40,9 @@ var forms = rapid.Custom(func(t *rapid.T) *form.State {
 			Output: runs.Draw(t, "output"), ToolCalls: runs.Draw(t, "called"),
 			CreatedAt: time.Unix(rapid.Int64Range(-1<<35, 1<<37).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).UTC(),
 		}
+		if rapid.Bool().Draw(t, "stopped") {
+			r.Stop, r.StopWord = text.Draw(t, "stop"), text.Draw(t, "stop word")
+		}
 		if rapid.Bool().Draw(t, "counted") {
 			count := rapid.IntRange(0, 2)
 			r.Usage = form.Usage{

@@ -140,3 +140,9 @@ func NoteFailure(ctx context.Context, err error, after time.Duration) {
 		note(err, after)
 	}
 }
+
+// Unfinished is in an error of an agent whose answer has not ended well. The model
+// that has called the agent as a tool reads what was said.
+type Unfinished struct{ Said string }
+
+func (e *Unfinished) Error() string { return "not finished" }

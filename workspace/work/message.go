@@ -1,5 +1,7 @@
 package work
 
+import "github.com/agentstate/state"
+
 // Status says what happened to a message.
 type Status string
 
@@ -19,6 +21,9 @@ type Outcome struct {
 	RunID  string `json:"run_id,omitempty"` // of the run that handled the message
 	Reply  string `json:"reply,omitempty"`  // set by Run.SetReply, which says how long it is kept
 	Reason string `json:"reason,omitempty"` // why the message was given up or its run was ended: one line
+	// Stop says how the last answer of a turn of package loop has ended, if the model
+	// has not said all: such as [state.StopLength]. The message counts as handled.
+	Stop state.Stop `json:"stop,omitempty"`
 	// First is the status of the first message with the id, if Status is
 	// StatusDuplicate. RunID, Reply and Reason are then those of the first.
 	First Status `json:"first,omitempty"`

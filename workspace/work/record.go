@@ -26,10 +26,11 @@ type Record struct {
 	RunID   string    `json:"run_id,omitempty"`
 	Lease   string    `json:"lease_id,omitempty"`   // of the holder of the run
 	Message string    `json:"message_id,omitempty"` // of the message that the run handles
-	// Ending, Reason and Reply are set in the last record of a run.
+	// Ending, Reason, Reply and Stop are set in the last record of a run.
 	Ending  Ending         `json:"ending,omitempty"`
 	Reason  string         `json:"reason,omitempty"`
 	Reply   string         `json:"reply,omitempty"`
+	Stop    state.Stop     `json:"stop,omitempty"` // as in [Outcome]
 	Effects []state.Effect `json:"effects,omitempty"`
 	Chain   string         `json:"-"` // the hash of all records up to this one
 }

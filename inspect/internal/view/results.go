@@ -112,6 +112,12 @@ func newResultRow(mask *masker, index int, r state.InferenceResult) resultRow {
 		}
 		stop = cmp.Or(said.StopReason, stop)
 	}
+	if r.Stop != "" {
+		stop = string(r.Stop)
+		if word := r.StopWord; word != "" && r.Stop != state.StopEnd && r.Stop != state.StopCalls {
+			stop += ": " + word
+		}
+	}
 	row.Stop = mask.fit(stop, labelBytes, false).Text
 	return row
 }

@@ -42,6 +42,45 @@ func OneAgent() map[string]crash.Test {
 			Messages: []workspace.Message{say("1", "Pay.")},
 			Check:    paidOnce,
 		},
+		"a call that was cut": {
+			Open: func(p *crash.Process) *workspace.Options {
+				m := p.Model(provider.OpenAI, call().Stops("length"), call().Reads("cut off").When(endsWithResult), statetest.Say("Paid."))
+				return billing(m.Ask, pay(p, approved()))
+			},
+			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_2")}}},
+			Check:    paidOnce,
+		},
+		"two calls in a row that were cut": {
+			Open: func(p *crash.Process) *workspace.Options {
+				m := p.Model(provider.Anthropic, call().Stops("max_tokens"), call().Stops("max_tokens").Reads("cut off"), call().Reads("Once more"), statetest.Say("Paid."))
+				return billing(m.Ask, pay(p))
+			},
+			Messages: []workspace.Message{say("1", "Pay."), say("2", "Once more.")},
+			Check: func(t testing.TB, v *workspace.View) {
+				paidOnce(t, v)
+				require.Equal(t, []state.Stop{state.StopLength, ""}, []state.Stop{v.Ended[0].Stop, v.Ended[1].Stop})
+			},
+		},
+		"a paused answer": {
+			Open: func(p *crash.Process) *workspace.Options {
+				m := p.Model(provider.Anthropic, statetest.Say("I look for it.").Stops("pause_turn"), call().Reads("I look for it."), statetest.Say("Paid."))
+				return billing(m.Ask, pay(p))
+			},
+			Messages: []workspace.Message{say("1", "Pay.")},
+			Check:    paidOnce,
+		},
+		"an answer that is refused": {
+			Open: func(p *crash.Process) *workspace.Options {
+				m := p.Model(provider.Anthropic, statetest.Say("I would rather not.").Stops("refusal"), call().Reads("Please."), statetest.Say("Paid."))
+				return billing(m.Ask, pay(p))
+			},
+			Messages: []workspace.Message{say("1", "Pay."), say("2", "Please.")},
+			Check: func(t testing.TB, v *workspace.View) {
+				paidOnce(t, v)
+				require.Empty(t, v.DeadLetters)
+				require.Equal(t, []state.Stop{state.StopRefused, ""}, []state.Stop{v.Ended[0].Stop, v.Ended[1].Stop})
+			},
+		},
 		"a tool that fails": {
 			Open: func(p *crash.Process) *workspace.Options {
 				m := p.Model(provider.OpenAI, statetest.Call("look", `{"order":"W2"}`), statetest.Call("look", `{"order":"W1"}`).Reads("no such order"),

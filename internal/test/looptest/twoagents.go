@@ -1,6 +1,10 @@
 package looptest
 
 import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
@@ -56,6 +60,17 @@ func TwoAgents() map[string]crash.Test {
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Thanks.")},
 			Check:    paidOnce,
+		},
+		"an answer that is refused, and a router that goes on": {
+			Open: func(p *crash.Process) *workspace.Options {
+				m := p.Model(provider.Anthropic, triage(), statetest.Say("I would rather not.").Stops("refusal").To("billing"), call().Reads("Please."))
+				return team(m, router.Next, pay(p))
+			},
+			Messages: []workspace.Message{say("1", "Pay."), say("2", "Please.")},
+			Check: func(t testing.TB, v *workspace.View) {
+				paidOnce(t, v)
+				require.Equal(t, []state.Stop{state.StopRefused, ""}, []state.Stop{v.Ended[0].Stop, v.Ended[1].Stop})
+			},
 		},
 		"an approval": {
 			Open: func(p *crash.Process) *workspace.Options {

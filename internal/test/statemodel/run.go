@@ -252,6 +252,7 @@ func (m *programRun) result(text string) state.InferenceResult {
 	if m.ids%2 == 0 {
 		r.StartedAt = r.CreatedAt.Add(-time.Second)
 		r.Usage = state.Usage{Input: m.ids, Output: 1}
+		r.Stop, r.StopWord = state.StopEnd, "stop"
 	}
 	call := state.ToolCall{ID: r.ID, Name: "look", Input: `{}`}
 	switch text {

@@ -52,7 +52,7 @@ var resultForm = codec.Form{Write: func(value []byte) []byte {
 
 // DecodeResponse adds the messages of a response.
 func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
-	r := codec.Response{ID: body.String("id"), Stop: body.Get("stop_reason")}
+	r := codec.Response{ID: body.String("id"), Stop: body.Get("stop_reason"), Stops: codec.AnthropicStops}
 	if err := body.Want("content", "array", "string"); err != nil {
 		return r, err
 	}

@@ -57,7 +57,7 @@ var resultForm = codec.Form{Adopt: func(value []byte) []byte {
 
 // DecodeResponse adds the messages of the first choice.
 func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
-	r := codec.Response{ID: body.String("id"), Created: codec.UnixTime(body.Get("created"))}
+	r := codec.Response{ID: body.String("id"), Stops: codec.ChatStops, Created: codec.UnixTime(body.Get("created"))}
 	if err := body.Want("choices", "array", "null"); err != nil {
 		return r, err
 	}
@@ -76,6 +76,7 @@ func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Re
 	}
 	message, err := jsontext.Members(raw)
 	if err == nil {
+		r.Refused = message.String("refusal") != "" || codec.HasRefusal(message)
 		err = f.DecodeReply(d, message)
 	}
 	return r, fault.Under("$.choices[0].message", err)

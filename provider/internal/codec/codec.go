@@ -69,6 +69,8 @@ type Request struct {
 type Response struct {
 	ID      string
 	Stop    []byte // why the model stopped, as JSON
+	Stops   Stops  // what the words mean of which Stop is one
+	Refused bool   // the model declines to answer, whatever Stop says
 	Created time.Time
 }
 

@@ -47,7 +47,7 @@ var table = codec.Table{
 // DecodeResponse adds the messages of the first candidate. There is none if the
 // prompt was blocked.
 func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
-	r := codec.Response{ID: body.String("responseId")}
+	r := codec.Response{ID: body.String("responseId"), Stops: codec.GeminiStops}
 	if at, err := time.Parse(time.RFC3339, body.String("createTime")); err == nil {
 		r.Created = codec.UnixSeconds(float64(at.Unix()))
 	}
@@ -59,6 +59,7 @@ func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Re
 		if jsontext.IsNull(body.Get("candidates")) && jsontext.IsNull(body.Get("promptFeedback")) {
 			return r, &fault.Error{Path: "$", Want: "candidates or promptFeedback", Got: "neither"}
 		}
+		r.Stop, r.Stops = enumName(body.Object("promptFeedback").Get("blockReason"), blockReasons), codec.GeminiBlocks
 		return r, nil
 	}
 	candidate, err := jsontext.Members(candidates[0])

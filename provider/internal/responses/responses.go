@@ -100,7 +100,7 @@ func (Format) EncodeMessages(e *codec.Encoder, msgs []state.Message) jsontext.Ob
 
 // DecodeResponse adds the messages of the output.
 func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
-	r := codec.Response{ID: body.String("id"), Created: codec.UnixTime(body.Get("created_at"))}
+	r := codec.Response{ID: body.String("id"), Stops: codec.ResponsesStops, Created: codec.UnixTime(body.Get("created_at"))}
 	if err := body.Want("output", "array", "null"); err != nil {
 		return r, err
 	}
@@ -115,6 +115,10 @@ func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Resp
 		}
 	}
 	r.Stop = stopReason(body)
+	_ = body.EachObject("output", func(_ []byte, item jsontext.Object) error { // its items were read
+		r.Refused = r.Refused || item.String("type") == "message" && codec.HasRefusal(item)
+		return nil
+	})
 	return r, nil
 }
 

@@ -121,6 +121,7 @@ func (t *stateWriter) result(st *state.State) state.InferenceResult {
 	if rapid.Bool().Draw(t.T, "started") {
 		r.StartedAt = r.CreatedAt.Add(-time.Second)
 		r.Usage = state.Usage{Input: 9, Output: 4}
+		r.Stop, r.StopWord = state.StopLength, "max_tokens"
 	}
 	r.History = state.Messages.GetOr(st, nil)
 	if m, ok := r.Output[0].(state.ToolCallMessage); ok && rapid.Bool().Draw(t.T, "answered") {

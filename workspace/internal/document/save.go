@@ -135,7 +135,8 @@ func (s *saver) results(results []state.InferenceResult) []state.JSON {
 			answers[i] = m
 		}
 		f := form.Result{
-			ID: r.ID, Agent: r.Agent, Input: r.Input, Usage: form.Usage(r.Usage), StartedAt: r.StartedAt, CreatedAt: r.CreatedAt,
+			ID: r.ID, Agent: r.Agent, Input: r.Input, Stop: string(r.Stop), StopWord: r.StopWord,
+			Usage: form.Usage(r.Usage), StartedAt: r.StartedAt, CreatedAt: r.CreatedAt,
 			Prompt: ranges(r.Prompt), History: s.findAlong(r.History),
 			Output: ranges(r.Output), ToolCalls: ranges(answers),
 		}

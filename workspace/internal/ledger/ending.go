@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/work"
 )
@@ -20,6 +21,7 @@ type Outcome struct {
 	RunID   string      `json:"run_id,omitempty"`
 	Reason  string      `json:"reason,omitempty"`
 	Reply   string      `json:"reply,omitempty"`
+	Stop    state.Stop  `json:"stop,omitempty"`
 	Version uint64      `json:"version"` // of the record that says so
 	// At is the time of that record, or of the operation that has dropped the
 	// message.
@@ -257,6 +259,8 @@ func (s *storedRecord) readOutcome() (o Outcome, err error) {
 			o.Reason = jsontext.Unquote(value)
 		case "reply":
 			o.Reply = jsontext.Unquote(value)
+		case "stop":
+			o.Stop = state.Stop(jsontext.Unquote(value))
 		case "time":
 			return o.At.UnmarshalJSON(value)
 		}
@@ -266,7 +270,7 @@ func (s *storedRecord) readOutcome() (o Outcome, err error) {
 
 // outcomeOf returns the outcome that the last record of a run has.
 func outcomeOf(r *work.Record) Outcome {
-	return Outcome{r.Message, r.Ending, r.RunID, r.Reason, r.Reply, r.Version, r.Time}
+	return Outcome{r.Message, r.Ending, r.RunID, r.Reason, r.Reply, r.Stop, r.Version, r.Time}
 }
 
 // findOutcome returns the latest outcome of a message, or none.

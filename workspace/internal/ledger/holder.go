@@ -73,7 +73,7 @@ func (l *Ledger) Finish(
 			return err
 		}
 		r := t.runRecord(KindFinish, c.Time, c.Effects)
-		r.Ending, r.Reply = work.EndingFinished, reply
+		r.Ending, r.Reply, r.Stop = work.EndingFinished, reply, by.Stop
 		if err := t.endMessage(r); err != nil {
 			return err
 		}

@@ -69,6 +69,7 @@ func appendRecord(b []byte, r *work.Record) ([]byte, error) {
 	b = appendOptional(b, "ending", string(r.Ending))
 	b = appendOptional(b, "reason", r.Reason)
 	b = appendOptional(b, "reply", r.Reply)
+	b = appendOptional(b, "stop", string(r.Stop))
 	for i := range r.Effects {
 		if i == 0 {
 			b = append(jsontext.AppendName(b, "effects"), '[')

@@ -135,6 +135,7 @@ type Holder struct {
 	// Answers and Ended are kept in the run: see Run.
 	Answers int
 	Ended   bool
+	Stop    state.Stop // of the outcome, for Finish
 }
 
 // checkLease returns ErrFenced unless the holder has the lease of the run. A
@@ -228,7 +229,7 @@ func (t *transition) endMessage(r work.Record) error {
 	r.Reason = fault.ClipTo(r.Reason, MaxReason)
 	m := t.Run.Message
 	if m.Ticket {
-		r.Ending, r.Reply = "", ""
+		r.Ending, r.Reply, r.Stop = "", "", ""
 	}
 	if !m.Ticket || len(r.Effects) > 0 {
 		if err := t.addRecord(r); err != nil {
