@@ -108,7 +108,7 @@ func (r *Run) giveBack(ctx context.Context, cause error) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lease.lost() == nil {
-		if errors.Is(cause, ErrClosed) {
+		if r.m.ctx.Err() != nil && errors.Is(cause, ErrClosed) {
 			r.noteCutOff() // whatever the lease says when the head has changed
 		}
 		ctx, cancel := context.WithTimeout(ctx, r.lease.ttl/4)
