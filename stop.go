@@ -15,5 +15,6 @@ const (
 	StopFiltered    Stop = "filtered"    // a filter of the provider has stopped the request or the answer
 	StopFailed      Stop = "failed"      // the provider could not finish it, and might if it is asked again
 	StopInterrupted Stop = "interrupted" // the program, or a person, has stopped it
+	StopRepeated    Stop = "repeated"    // a Loop has stopped a model that repeats a call in vain
 	StopUnknown     Stop = "unknown"     // the provider's word says nothing that this library knows
 )

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -54,6 +55,15 @@ type Loop struct {
 	// one call of Run (default 50). Beyond it, the error is ErrMaxSteps. A negative
 	// number is refused.
 	MaxSteps int
+	// MaxRepeats is how many times in a row, since the user has spoken, a call is made
+	// with the same arguments and the same result (default 3). One more is not made, and
+	// the model reads why; if it makes it all the same, Run ends with a StopError whose
+	// Stop is [state.StopRepeated]. It is not for tools that are annotated as ReadOnly or
+	// have [tool.Polls]. A negative number lets all calls be made.
+	MaxRepeats int
+	// CallTimeout is how long the function of a tool may take for one call, unless the
+	// tool says so itself: see [tool.Timeout] (default: no limit).
+	CallTimeout time.Duration
 }
 
 // Agent is an agent of a [Loop].
@@ -133,8 +143,13 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		return nil, invalid("Loop has no Agents")
 	case l.MaxSteps < 0:
 		return nil, invalid("Loop has MaxSteps %d", l.MaxSteps)
+	case l.CallTimeout < 0:
+		return nil, invalid("Loop has CallTimeout %v", l.CallTimeout)
 	case l.Route == nil && len(l.Agents) > 1:
 		return nil, invalid("Loop has several Agents and no Route")
+	}
+	if l.CallTimeout > 0 {
+		ctx = runctx.WithCallTimeout(ctx, l.CallTimeout)
 	}
 	r := &looping{
 		Loop: l, ctx: state.NewContext(ctx, st), st: st, run: runctx.RunOf(ctx),
@@ -207,8 +222,16 @@ func (r *looping) makeLeft() error {
 			continue
 		}
 		r.goOn()
-		if _, err := turn.Run(turn.Context(r.ctx), calls...); err != nil {
+		calls, stuck, err := r.answerRepeats(turn, calls)
+		if err == nil {
+			_, err = turn.Run(turn.Context(r.ctx), calls...)
+		}
+		if err != nil {
 			return err
+		}
+		if stuck {
+			r.giveUp(turn.st.Agent())
+			return turn.Commit(r.ctx)
 		}
 	}
 	return r.answerOrphans()
@@ -338,7 +361,7 @@ func (r *looping) ask(name string) error {
 				return turn.Commit(r.ctx)
 			}
 			return nil
-		case steps == before && may && try < maxTries && failed.wait(r.ctx, try) == nil:
+		case steps == before && may && try < maxTries && failed.Wait(r.ctx, try) == nil:
 		default:
 			return fmt.Errorf("loop: the agent %s: %w", fault.Quote(name), err)
 		}

@@ -1,13 +1,10 @@
 package loop
 
 import (
-	"context"
 	"errors"
-	"io"
-	"net"
 	"time"
 
-	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/internal/fault"
 )
 
 // Retryable returns an error by which [Agent].Ask says that its request failed
@@ -21,45 +18,21 @@ func Retryable(err error, after time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return &passingError{err, after}
+	return &passingError{Err: err, After: after}
 }
 
-type passingError struct {
-	err   error
-	after time.Duration
-}
+type passingError = fault.PassingError
 
-func (e *passingError) Error() string { return e.err.Error() }
-func (e *passingError) Unwrap() error { return e.err }
-
-const (
-	maxTries   = 6                // of one request
-	firstDelay = time.Second      // doubles with each try
-	maxDelay   = time.Minute      // of delays that double
-	maxAfter   = 10 * time.Minute // of those that a service names
-)
+const maxTries = 6 // of one request
 
 // passing returns the error of a request that may pass. noted is what was noted
 // of the request by what has sent it, or nil.
 func passing(err error, noted *passingError) (*passingError, bool) {
-	var named *passingError
-	if errors.As(err, &named) {
-		return named, true
+	failed, may := fault.AsPassing(err)
+	if noted != nil && !errors.As(err, new(*passingError)) {
+		return &passingError{Err: err, After: noted.After}, true
 	}
-	if noted != nil {
-		return &passingError{err, noted.after}, true
-	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() || errors.Is(err, io.ErrUnexpectedEOF) {
-		return &passingError{err, 0}, true
-	}
-	return nil, false
-}
-
-// wait waits before the try with a number, from 1. The error is that of ctx.
-func (e *passingError) wait(ctx context.Context, try int) error {
-	delay := min(firstDelay<<(try-1), maxDelay)
-	return backoff.Sleep(ctx, max(delay, min(e.after, maxAfter)))
+	return failed, may
 }
 
 // noteFailure notes that a request has failed with an error that may pass, or
@@ -68,7 +41,7 @@ func (t *Turn) noteFailure(err error, after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.failure = nil; err != nil {
-		t.failure = &passingError{err, after}
+		t.failure = &passingError{Err: err, After: after}
 	}
 }
 

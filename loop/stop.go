@@ -214,6 +214,10 @@ func (r *looping) resume(msgs []state.Message) {
 	if !ok || len(msgs) > 0 && msgs[len(msgs)-1].Role() == "user" {
 		return
 	}
+	if n := len(msgs); r.ended && n > 0 && msgs[n-1].Text() == repeatText {
+		r.stop = &StopError{Agent: last.Agent, Stop: state.StopRepeated}
+		return
+	}
 	if last.Stop == "" || last.Stop == state.StopEnd || last.Stop == state.StopCalls {
 		return
 	}

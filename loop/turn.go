@@ -200,7 +200,7 @@ func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 	}
 	e, err := t.endingOf(r)
 	if err != nil {
-		t.failure = &passingError{err: err}
+		t.failure = &passingError{Err: err}
 		return false, t.failure
 	}
 	t.dropAnswered() // before a new call can have the same id

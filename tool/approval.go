@@ -78,7 +78,14 @@ func DecidedBy(agents state.Scope) Option {
 // stored, because the process has died or the run was ended, nobody makes the call
 // again: it waits for a [Decision], with its result or by [MakeAgain]. It costs one
 // write for each call.
-func Once() Option { return option(func(b *binder) { b.once = true }) }
+func Once() Option {
+	return option(func(b *binder) {
+		if b.attempts > 1 {
+			b.fail("Once: the tool has Attempts, and a call of it may be made twice")
+		}
+		b.once = true
+	})
+}
 
 // approve returns the arguments with which a call is made, and reports whether it
 // was approved. The error is one of Suspend if the call has to be approved and is

@@ -93,7 +93,7 @@ func (t *Tool) answer(ctx context.Context, st, reads *state.State, call *callSta
 	if err != nil {
 		return answer{err: m.with(t, st).error(err)}
 	}
-	r, err := t.invoke(ctx, st, input)
+	r, err := t.attempt(ctx, st, input, func() (any, error) { return t.approve(ctx, reads, call, args) })
 	m = m.with(t, st)
 	if err != nil {
 		return answer{err: m.error(err)}

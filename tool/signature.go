@@ -30,6 +30,12 @@ type signature struct {
 	deciders *state.Scope
 	// once says that the beginning of a call is stored.
 	once bool
+	// polls says that a call may be repeated in vain.
+	polls bool
+	// attempts is how often the function is called for one call, and timeout for how
+	// long; 0 stands for 1, and for no limit of the tool's own.
+	attempts int
+	timeout  time.Duration
 }
 
 // source is a field that is injected.

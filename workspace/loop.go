@@ -46,6 +46,9 @@ func Loop(l *loop.Loop) func(context.Context, *Run) error {
 		if reply != "" {
 			run.SetReply(reply)
 		}
+		if stop := (*loop.StopError)(nil); errors.As(err, &stop) {
+			run.noteStop(stop.Stop)
+		}
 		if errors.Is(err, tool.ErrSuspended) || errors.Is(err, loop.ErrStopped) { // the Outcome says so
 			return nil
 		}
@@ -138,9 +141,22 @@ func (r *Run) progress() (answers int, ended bool) {
 	return r.answers, r.isAnswered
 }
 
-// stopOf returns how the last answer in a State has ended, if a model has answered in
-// the run and has not said all, or "".
+// noteStop notes how a Loop has ended.
+func (r *Run) noteStop(stop state.Stop) {
+	r.progressMu.Lock()
+	defer r.progressMu.Unlock()
+	r.loopStop = stop
+}
+
+// stopOf returns how a Loop has ended, or the last answer in a State, if a model has
+// answered in the run and has not said all, or "".
 func (r *Run) stopOf(st *state.State) state.Stop {
+	r.progressMu.Lock()
+	stop := r.loopStop
+	r.progressMu.Unlock()
+	if stop != "" {
+		return stop
+	}
 	if answers, _ := r.progress(); answers == 0 {
 		return ""
 	}

@@ -58,8 +58,9 @@ type Run struct {
 	ready bool // its content is loaded; guarded by Manager.mu
 
 	progressMu sync.Mutex
-	answers    int  // of models
-	isAnswered bool // the last one has no calls
+	answers    int        // of models
+	isAnswered bool       // the last one has no calls
+	loopStop   state.Stop // how a Loop has ended that was stopped
 
 	mu    waitLock // held during a commit
 	ended error    // why nothing more can be committed

@@ -101,6 +101,20 @@ var ErrClients = errors.New("the sender of the message has the tool")
 
 type approvalKey struct{}
 
+// WithCallTimeout returns a context in which the functions of tools have a time
+// limit, unless their tools have one.
+func WithCallTimeout(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, timeoutKey{}, d)
+}
+
+// CallTimeoutOf returns the limit that a context carries, or 0.
+func CallTimeoutOf(ctx context.Context) time.Duration {
+	d, _ := ctx.Value(timeoutKey{}).(time.Duration)
+	return d
+}
+
+type timeoutKey struct{}
+
 // WithApprovals returns a context in which calls are approved, by their keys.
 func WithApprovals(ctx context.Context, approvals map[string]Approval) context.Context {
 	return context.WithValue(ctx, approvalKey{}, approvals)
