@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -11,6 +12,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/transcript"
 )
 
 // ErrNotSuspended is returned for a decision about a call that does not wait for
@@ -88,4 +90,34 @@ func sameCall(a, b state.ToolCall) bool {
 		return a.Key == b.Key
 	}
 	return (a.ID == b.ID || a.ID == callkey.IDOf(b.ID, b.Key) || b.ID == callkey.IDOf(a.ID, a.Key)) && a.Name == b.Name
+}
+
+// answerOrphans answers approved calls of agents that the Loop has no longer,
+// which nobody would make: their agents have left the program since.
+func (r *looping) answerOrphans() error {
+	if r.run == nil {
+		return nil
+	}
+	st := r.run.State()
+	var orphans []state.ToolResultMessage
+	for _, c := range transcript.Pending(state.Messages.GetOr(st, nil)) {
+		if _, ok := r.run.Approval(c.Key); !ok {
+			continue
+		}
+		agent, said := "", false
+		for _, result := range st.History().All() {
+			if calls := callsOf(result.Output); removeCall(&calls, c) {
+				agent, said = result.Agent, true
+			}
+		}
+		known := func(name string) bool { return r.turns[name].st.Agent() == agent }
+		if said && !slices.ContainsFunc(r.names, known) {
+			orphans = append(orphans, state.ToolError(c, "The call was approved and not made: there is no agent "+agent+" any more."))
+		}
+	}
+	if orphans == nil {
+		return nil
+	}
+	r.goOn()
+	return st.History().Answer(orphans...)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/transcript"
 )
 
 // Loop lets agents work on a State until nobody has anything left to do: it makes
@@ -148,6 +147,9 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 	case l.Route == nil && len(l.Agents) > 1:
 		return nil, invalid("Loop has several Agents and no Route")
 	}
+	if err := l.check(st); err != nil {
+		return nil, err
+	}
 	if l.CallTimeout > 0 {
 		ctx = runctx.WithCallTimeout(ctx, l.CallTimeout)
 	}
@@ -158,9 +160,6 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 	msgs := state.Messages.GetOr(st, nil)
 	for _, name := range r.names {
 		agent := l.Agents[name]
-		if agent.Ask == nil {
-			return nil, invalid("the agent %s of a Loop has no Ask", fault.Quote(name))
-		}
 		turn, err := NewTurn(r.ctx, name, agent.Tools...)
 		if err != nil {
 			return nil, err
@@ -235,36 +234,6 @@ func (r *looping) makeLeft() error {
 		}
 	}
 	return r.answerOrphans()
-}
-
-// answerOrphans answers approved calls of agents that the Loop has no longer,
-// which nobody would make: their agents have left the program since.
-func (r *looping) answerOrphans() error {
-	if r.run == nil {
-		return nil
-	}
-	st := r.run.State()
-	var orphans []state.ToolResultMessage
-	for _, c := range transcript.Pending(state.Messages.GetOr(st, nil)) {
-		if _, ok := r.run.Approval(c.Key); !ok {
-			continue
-		}
-		agent, said := "", false
-		for _, result := range st.History().All() {
-			if calls := callsOf(result.Output); removeCall(&calls, c) {
-				agent, said = result.Agent, true
-			}
-		}
-		known := func(name string) bool { return r.turns[name].st.Agent() == agent }
-		if said && !slices.ContainsFunc(r.names, known) {
-			orphans = append(orphans, state.ToolError(c, "The call was approved and not made: there is no agent "+agent+" any more."))
-		}
-	}
-	if orphans == nil {
-		return nil
-	}
-	r.goOn()
-	return st.History().Answer(orphans...)
 }
 
 // goOn notes that there is something to answer.

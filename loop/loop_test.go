@@ -292,7 +292,7 @@ func TestLoopAsksAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				st, tries := state.New(nil), 0
+				st, tries := spokenTo(t), 0
 				theLoop := &loop.Loop{Agents: map[string]loop.Agent{"": {Ask: func(ctx context.Context, turn *loop.Turn) error {
 					if tries++; tries <= tc.tries {
 						if tc.noted >= 0 {
@@ -316,6 +316,14 @@ func TestLoopAsksAgain(t *testing.T) {
 	require.NoError(t, loop.Retryable(nil, time.Second))
 }
 
+// spokenTo returns a State to which a user has said something.
+func spokenTo(t *testing.T) *state.State {
+	t.Helper()
+	st := state.New(nil)
+	require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("Hello!")}))
+	return st
+}
+
 // What was answered is not asked again, even if Ask says that its request failed.
 // A context that has ended ends the loop.
 func TestLoopAsksNotAgain(t *testing.T) {
@@ -332,7 +340,7 @@ func TestLoopAsksNotAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			st, tries := state.New(nil), 0
+			st, tries := spokenTo(t), 0
 			theLoop := &loop.Loop{Agents: map[string]loop.Agent{"": {Ask: func(ctx context.Context, turn *loop.Turn) error {
 				tries++
 				if tc.says {

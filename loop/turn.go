@@ -76,6 +76,9 @@ func NewTurn(ctx context.Context, agent string, tools ...*tool.Tool) (*Turn, err
 	if !ok {
 		return nil, invalid("no state in the context: use state.NewContext")
 	}
+	if err := checkTools(agent, tools); err != nil {
+		return nil, err
+	}
 	t := &Turn{base: base, st: base, tools: slices.Clone(tools), others: true}
 	outer, nested := TurnOf(ctx)
 	if nested && outer.st.Agent() == base.Agent() && inside.Branch(outer.st) == inside.Branch(base) {
