@@ -377,8 +377,8 @@ func (g *generation) play(
 			continue
 		}
 		name := p.ToolRequest.Name
-		key := inside.KeyOfID(t.State(), p.ToolRequest.Ref)
-		if cut, ok := t.Answered(key); ok { // its answer was not finished
+		key := keyOf(t.State(), p)
+		if cut, ok := t.Answered(key); ok && !s.restarted[i] { // its answer was not finished
 			encoded, err := From(cut)
 			if err != nil {
 				return nil, err
@@ -393,7 +393,7 @@ func (g *generation) play(
 		if err != nil {
 			return nil, fmt.Errorf("genkitstate: call of tool %q: %w", name, err)
 		}
-		call := state.ToolCall{ID: p.ToolRequest.Ref, Name: name, Input: input, Key: keyOf(t.State(), p)}
+		call := state.ToolCall{ID: p.ToolRequest.Ref, Name: name, Input: input, Key: key}
 		switch waits := slices.ContainsFunc(waiting, func(w state.ToolCall) bool { return w.Key == call.Key }); {
 		case s.restarted[i]: // a person has decided
 			if approvals[call.Key] = (runctx.Approval{}); s.edited[i] {
