@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -259,6 +260,12 @@ func (Insider) WithWireIDs(msgs []Message) []Message {
 		named[i] = withWireIDs(m)
 	}
 	return named
+}
+
+// EndWrites makes further writes to a State fail with an error that matches
+// ErrReadOnly and err.
+func (Insider) EndWrites(st *State, err error) {
+	st.on().branch.End(fmt.Errorf("%w: %w", ErrReadOnly, err))
 }
 
 // KeepSecrets makes a State that nobody uses yet mask the texts of values that its

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -109,4 +110,21 @@ func TestHandleSaysWhyAnEndIsNotStored(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, workspace.StatusDone, out.Status)
 	})
+}
+
+// What is written to the State of an Update afterwards would be lost.
+func TestStateOfAnUpdateAfterwards(t *testing.T) {
+	m := open(t, store.NewMemory(), workspace.Options{})
+	var kept *workspace.Workspace
+	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error {
+		kept = w
+		return notes.Set(w.State(), []string{"a"})
+	}))
+	for _, st := range []*state.State{kept.State(), kept.State().As("desk")} {
+		require.ErrorIs(t, notes.Set(st, []string{"b"}), state.ErrReadOnly)
+	}
+	require.ErrorIs(t, state.Messages.Set(kept.State(), []state.Message{state.UserText("b")}), state.ErrReadOnly)
+	require.Equal(t, []string{"a"}, notes.GetOr(kept.State(), nil))
+	require.NoError(t, m.Update(t.Context(), "ann", func(w *workspace.Workspace) error { return notes.Set(w.State(), []string{"c"}) }))
+	require.Equal(t, []string{"a", "c"}, notes.GetOr(view(t, m, "ann").State(), nil))
 }

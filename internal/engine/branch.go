@@ -277,6 +277,15 @@ func (b *Branch) Alive() error {
 	return b.refusal()
 }
 
+// End makes further writes fail with err.
+func (b *Branch) End(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended == nil {
+		b.ended = err
+	}
+}
+
 // refusal is Alive on a locked branch.
 func (b *Branch) refusal() error {
 	if b.joining {
