@@ -47,6 +47,7 @@ func inspectMySQL(ctx context.Context, db *sql.DB, o Options, code func(error) s
 		durability: server.durability,
 		maxValue:   server.maxValue,
 		begin:      "start transaction",
+		prepares:   true,
 		code:       code,
 		refuses:    func(code string) bool { return code != "" && !slices.Contains(unknownMySQL, code) },
 		answers: answers{
