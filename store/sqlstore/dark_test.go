@@ -87,3 +87,46 @@ func TestTransactOnDarkConnection(t *testing.T) {
 		})
 	}
 }
+
+// A server ends a transaction whose client is gone: nobody else can write its
+// keys before.
+func TestLockOfDarkConnection(t *testing.T) {
+	for driver, row := range map[string]struct {
+		parameter, short string
+		ask              string
+		want             string
+	}{
+		"postgres": {"idle_in_transaction_session_timeout", "1s", "select current_setting('idle_in_transaction_session_timeout') || ' ' ||" +
+			" current_setting('tcp_keepalives_idle') || ' ' || current_setting('tcp_user_timeout')", "10s 5 15000"},
+		"mysql": {"idle_transaction_timeout", "1", "select concat(@@idle_transaction_timeout, '')", "10"},
+	} {
+		t.Run(driver, func(t *testing.T) {
+			server := newServer(t, driver)
+			server.url = server.withoutTLS(t)
+			table := server.table(t)
+			direct := server.open(t, server.url, table)
+			_, err := direct.Transact(t.Context(), []store.Write{{Key: "k"}}, func(tx *sql.Tx) error {
+				var got string
+				require.NoError(t, tx.QueryRowContext(t.Context(), row.ask).Scan(&got))
+				require.Equal(t, row.want, got)
+				return nil
+			})
+			require.NoError(t, err)
+
+			server.url = server.withParameter(t, row.parameter, row.short)
+			proxy := testkit.NewProxy(t, server.host(t))
+			proxied := server.open(t, server.withHost(t, proxy.Addr()), table)
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err = proxied.Transact(ctx, []store.Write{{Key: "k"}}, func(*sql.Tx) error {
+				proxy.DropFrom("commit")
+				time.AfterFunc(100*time.Millisecond, cancel)
+				return nil
+			})
+			require.ErrorIs(t, err, store.ErrUnknownOutcome)
+			began := time.Now()
+			_, err = store.Put(t.Context(), direct, "k", []byte("1"), store.Always)
+			require.NoError(t, err)
+			t.Logf("locked for %v", time.Since(began))
+		})
+	}
+}

@@ -66,7 +66,8 @@ func (p *Proxy) Disarm() bool {
 	return cut
 }
 
-// Drop reads and discards all bytes in a direction from now on.
+// Drop reads and discards all bytes in a direction from now on, and the end of
+// connections.
 func (p *Proxy) Drop(direction Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,8 +130,8 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) forward(to, from net.Conn, direction Direction, asking *bool) {
-	defer to.Close()
 	defer from.Close()
+	defer p.passEnd(to, direction)
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -144,6 +145,16 @@ func (p *Proxy) forward(to, from net.Conn, direction Direction, asking *bool) {
 		if _, failed := to.Write(buffer[:n]); failed != nil || err != nil || cut {
 			return
 		}
+	}
+}
+
+// passEnd closes a connection whose other side has ended. What drops bytes drops
+// that as well: the other side does not learn of it.
+func (p *Proxy) passEnd(to net.Conn, direction Direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.dropping[direction] {
+		_ = to.Close()
 	}
 }
 

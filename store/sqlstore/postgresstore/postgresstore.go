@@ -4,13 +4,10 @@ package postgresstore
 
 import (
 	"context"
-	"database/sql/driver"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
@@ -34,18 +31,5 @@ func Open(ctx context.Context, dsn string, opts *sqlstore.Options) (*sqlstore.St
 		// sent.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	return pool.OpenStore(ctx, connector{stdlib.GetConnector(*config)}, sqlstore.Postgres(), opts)
-}
-
-// connector opens connections. The error of the driver contains its
-// configuration, including the password; that of connector does not.
-type connector struct{ driver.Connector }
-
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
-	var failed *pgconn.ConnectError
-	if errors.As(err, &failed) {
-		err = fmt.Errorf("cannot connect: %w", failed.Unwrap())
-	}
-	return conn, err
+	return pool.OpenStore(ctx, newConnector(config), sqlstore.Postgres(), opts)
 }
