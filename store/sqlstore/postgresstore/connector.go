@@ -26,34 +26,37 @@ var sessionParameters = map[string]string{
 	"tcp_user_timeout":                    "15s",
 }
 
-// connector opens connections with the parameters of the store, or without them
-// if a pooler in front of the server refuses them.
+// connector opens connections with the parameters of the store. If they are
+// refused, there is a pooler in front of the server: then without.
 type connector struct {
-	full, plain driver.Connector
-	refused     atomic.Bool // the parameters
+	server, pooler driver.Connector
+	pooled         atomic.Bool
 }
 
-// newConnector returns a connector. Parameters of the dsn come first.
-func newConnector(config *pgx.ConnConfig) *connector {
-	c := &connector{plain: stdlib.GetConnector(*config)}
-	full := config.Copy()
-	full.RuntimeParams = maps.Clone(sessionParameters)
-	maps.Copy(full.RuntimeParams, config.RuntimeParams)
-	c.full = stdlib.GetConnector(*full)
-	return c
+// newConnector returns a connector. What the dsn says comes first.
+func newConnector(dsn string, config *pgx.ConnConfig) *connector {
+	server, pooler := config.Copy(), config.Copy()
+	server.RuntimeParams = maps.Clone(sessionParameters)
+	maps.Copy(server.RuntimeParams, config.RuntimeParams)
+	if !strings.Contains(dsn, "default_query_exec_mode") {
+		// A pooler may execute a statement on another connection than the one on
+		// which it was prepared.
+		pooler.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	return &connector{server: stdlib.GetConnector(*server), pooler: stdlib.GetConnector(*pooler)}
 }
 
-func (c *connector) Driver() driver.Driver { return c.plain.Driver() }
+func (c *connector) Driver() driver.Driver { return c.server.Driver() }
 
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if c.refused.Load() {
-		conn, err := c.plain.Connect(ctx)
+	if c.pooled.Load() {
+		conn, err := c.pooler.Connect(ctx)
 		return conn, plainError(err)
 	}
-	conn, err := c.full.Connect(ctx)
+	conn, err := c.server.Connect(ctx)
 	if refusesParameter(err) {
-		if conn, err = c.plain.Connect(ctx); err == nil {
-			c.refused.Store(true)
+		if conn, err = c.pooler.Connect(ctx); err == nil {
+			c.pooled.Store(true)
 		}
 	}
 	return conn, plainError(err)

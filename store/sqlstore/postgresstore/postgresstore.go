@@ -16,7 +16,15 @@ import (
 
 // Open opens a store on a server. The dsn is a URL such as
 // "postgres://user:password@host:port/database", or has the key=value format of
-// PostgreSQL. Options may be nil. [sqlstore.Store.Close] closes the connections.
+// PostgreSQL. Several hosts are tried in order, for one that takes writes. Options
+// may be nil.
+//
+// Behind a pooler that does not know the parameters of the store, such as
+// PgBouncer, statements are not prepared, which takes more time: the parameter
+// default_query_exec_mode=cache_statement prepares them, and needs PgBouncer 1.21
+// with max_prepared_statements.
+//
+// [sqlstore.Store.Close] closes the connections.
 func Open(ctx context.Context, dsn string, opts *sqlstore.Options) (*sqlstore.Store, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -31,5 +39,5 @@ func Open(ctx context.Context, dsn string, opts *sqlstore.Options) (*sqlstore.St
 		// sent.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	return pool.OpenStore(ctx, newConnector(config), sqlstore.Postgres(), opts)
+	return pool.OpenStore(ctx, newConnector(dsn, config), sqlstore.Postgres(), opts)
 }
