@@ -160,8 +160,10 @@ const (
 	// DurabilityPower means that a write is on the disk of one machine and
 	// survives a loss of power.
 	DurabilityPower
-	// DurabilityFailover means that a write is on the disks of several machines
-	// and survives the loss of one.
+	// DurabilityFailover means that a write is on several machines when it is
+	// acknowledged, and survives the loss of one: PostgreSQL with synchronous
+	// standbys, a Galera cluster, and MariaDB or MySQL that wait for a replica
+	// without end. Replicas of Redis are not meant: they get a write later.
 	DurabilityFailover
 )
 

@@ -375,3 +375,28 @@ func (s slowClock) Batch(ctx context.Context, writes []store.Write) ([]store.Rev
 	}
 	return s.Store.Batch(ctx, writes)
 }
+
+// Calls that were cancelled are no errors of the store, and writes that the
+// store has refused are none that came too late.
+func TestNoAlarm(t *testing.T) {
+	for name, fault := range map[string]error{
+		"store error": fmt.Errorf("%w: %w", errAway, context.Canceled),
+		"contention":  errAway,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &rig{T: t, db: store.NewMemory()}
+			m := r.open(workspace.Options{Run: nothing})
+			var n atomic.Int32
+			r.breaks(func(writes []store.Write) (bool, error) {
+				made, err := heads(fault)(writes)
+				if err == nil || n.Add(1) > 12 {
+					return made, nil
+				}
+				return made, err
+			})
+			r.handle(m, "1")
+			require.Greater(t, n.Load(), int32(12))
+			require.NotContains(t, r.log.String(), name)
+		})
+	}
+}

@@ -13,7 +13,8 @@ import (
 	"github.com/agentstate/state/workspace/work"
 )
 
-// manyTries is the number of attempts of one write above which it is reported.
+// manyTries is the number of attempts of one write above which it is reported, as
+// contention if that many failed because others were faster.
 const manyTries = 8
 
 // logs reports whether records of a level are logged.
@@ -78,8 +79,9 @@ func (o *operation) logEvent(level slog.Level, name string, err error) {
 // log logs that an operation has ended.
 func (o *operation) log() {
 	err := o.Err
-	if o.Tries > manyTries {
-		o.raise(alarmContention, &maskedError{fmt.Sprintf("workspace: %d attempts to write", o.Tries), store.ErrConflict})
+	if o.Conflicts >= manyTries {
+		o.raise(alarmContention, &maskedError{
+			fmt.Sprintf("workspace: %d attempts to write, %d of them too late", o.Tries, o.Conflicts), store.ErrConflict})
 	}
 	if a, ok := seriousAlarm(err); ok {
 		o.raise(a, err)

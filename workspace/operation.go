@@ -187,8 +187,12 @@ func (m *telemetry) noteEffort(ctx context.Context, cost ledger.Effort) {
 }
 
 // noteStoreError notes an error of the store after which an operation is tried
-// again. The caller may hold locks.
+// again. The caller may hold locks. A call that was cancelled, for example a read
+// whose answer has come another way, says nothing about the store.
 func (m *telemetry) noteStoreError(ctx context.Context, user string, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	m.counters.count(func(s *stats) { s.StoreErrors++ })
 	if m.logs(ctx, slog.LevelWarn) {
 		m.background(func() { m.raise(ctx, alarmStore, user, err) })

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -169,4 +173,23 @@ func (m *Manager) AcceptRollback(ctx context.Context, userID string) error {
 		_, err := l.Accept(ctx)
 		return err
 	})
+}
+
+// RolledBack yields the ids of the workspaces for which this Manager returns
+// ErrRolledBack, with that error, for an operator who calls AcceptRollback. It
+// reads the head of each workspace that this Manager has seen, so that it finds
+// also those that nobody has asked for since; other processes may have seen
+// more. Another error is that of a workspace that could not be read.
+func (m *Manager) RolledBack(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		m.mu.Lock()
+		known := slices.SortedFunc(maps.Values(m.ledgers), func(a, b *ledger.Ledger) int { return strings.Compare(a.User(), b.User()) })
+		m.mu.Unlock()
+		for _, l := range known {
+			_, err := l.ReadHead(ctx)
+			if err != nil && !yield(l.User(), wrapError("rolled back", l.User(), err)) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
 }

@@ -316,6 +316,15 @@ func TestRetry(t *testing.T) {
 	})
 }
 
+func rolledBack(t *testing.T, m *workspace.Manager) (users []string) {
+	t.Helper()
+	for user, err := range m.RolledBack(t.Context()) {
+		require.ErrorIs(t, err, workspace.ErrRolledBack)
+		users = append(users, user)
+	}
+	return users
+}
+
 // Every Manager that has seen lost writes refuses the workspace until an operator
 // accepts it.
 func TestAccept(t *testing.T) {
@@ -330,11 +339,14 @@ func TestAccept(t *testing.T) {
 		require.NoError(t, set(other))
 		write(t, db, older)
 		for _, m := range []*workspace.Manager{m, other} {
+			require.Equal(t, []string{"ann"}, rolledBack(t, m), "nobody has asked for it since")
 			require.ErrorIs(t, set(m), workspace.ErrRolledBack)
 		}
+		require.Empty(t, rolledBack(t, fresh), "it has seen nothing")
 		require.NoError(t, fresh.AcceptRollback(t.Context(), "ann"), "an operator's program, which has seen nothing")
 		for _, m := range []*workspace.Manager{m, other, fresh} {
 			require.NoError(t, set(m))
+			require.Empty(t, rolledBack(t, m))
 		}
 		require.Equal(t, 4, visits.GetOr(view(t, m, "ann").State(), 0))
 		require.ErrorIs(t, m.AcceptRollback(t.Context(), "nobody"), workspace.ErrNotFound)

@@ -190,7 +190,13 @@ func (s *Store) isClosed() bool {
 // process executes a command. The command must not contain slices of the
 // caller, because it may outlive the call.
 func (s *Store) process(ctx context.Context, command redis.Cmder) error {
-	return s.awaitReply(ctx, func() error { return s.client.Process(ctx, command) })
+	err := s.awaitReply(ctx, func() error { return s.client.Process(ctx, command) })
+	if cluster, ok := s.client.(*redis.ClusterClient); ok && err != nil && !isRefused(err) {
+		// The node may be dead, and another may have its slots. The client itself
+		// asks only every minute, and when a node sends it elsewhere.
+		cluster.ReloadState(ctx)
+	}
+	return err
 }
 
 // awaitReply calls send and returns when send, ctx or the store ends. The

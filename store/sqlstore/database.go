@@ -23,6 +23,7 @@ type database struct {
 	durability store.Durability
 	maxValue   int    // maximum size of a value in bytes
 	begin      string // begins a transaction that writes
+	prepares   bool   // reads are prepared: their texts take the driver longer
 	writer     writer
 
 	// batch returns the statement that makes several writes; nil if they need a

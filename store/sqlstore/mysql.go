@@ -47,6 +47,7 @@ func inspectMySQL(ctx context.Context, db *sql.DB, o Options, code func(error) s
 		durability: server.durability,
 		maxValue:   server.maxValue,
 		begin:      "start transaction",
+		prepares:   true,
 		code:       code,
 		refuses:    func(code string) bool { return code != "" && !slices.Contains(unknownMySQL, code) },
 		answers: answers{
@@ -81,7 +82,9 @@ type mysqlServer struct {
 func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	rows, err := db.QueryContext(ctx, `show variables where variable_name in ('innodb_flush_log_at_trx_commit',
 		'innodb_flush_method', 'log_bin', 'sync_binlog', 'max_allowed_packet', 'read_only', 'tx_isolation', 'transaction_isolation',
-		'sql_mode', 'autocommit', 'version')`)
+		'sql_mode', 'autocommit', 'version', 'wsrep_on', 'wsrep_sync_wait', 'rpl_semi_sync_master_enabled', 'rpl_semi_sync_master_timeout',
+		'rpl_semi_sync_master_wait_point', 'rpl_semi_sync_source_enabled', 'rpl_semi_sync_source_timeout',
+		'rpl_semi_sync_source_wait_point')`)
 	if err != nil {
 		return mysqlServer{}, err
 	}
@@ -113,23 +116,58 @@ func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	if variables["tx_isolation"] == "READ-UNCOMMITTED" || variables["transaction_isolation"] == "READ-UNCOMMITTED" {
 		return mysqlServer{}, fmt.Errorf("%w: the server lets transactions read uncommitted data", store.ErrInvalid)
 	}
+	galera := variables["wsrep_on"] == "ON"
+	if wait, err := strconv.Atoi(variables["wsrep_sync_wait"]); galera && (err != nil || wait&syncWait != syncWait) {
+		return mysqlServer{}, fmt.Errorf("%w: the server is a node of a Galera cluster, and reads of the pool's connections may be stale:"+
+			" they need wsrep_sync_wait=%d, for example in the dsn", store.ErrInvalid, syncWait)
+	}
 	packet, err := strconv.Atoi(variables["max_allowed_packet"])
 	if err != nil {
 		return mysqlServer{}, fmt.Errorf("%w: the server does not report max_allowed_packet", store.ErrInvalid)
 	}
 	server := mysqlServer{
-		durability: store.DurabilityPower,
-		maxValue:   packet - packet/16, // a packet holds the value and the rest of the row
-		mariadb:    strings.Contains(variables["version"], "MariaDB"),
+		maxValue: packet - packet/16, // a packet holds the value and the rest of the row
+		mariadb:  strings.Contains(variables["version"], "MariaDB"),
 	}
-	// With a binary log, a crash rolls back the transactions that the log has
-	// lost.
-	if variables["innodb_flush_log_at_trx_commit"] != "1" || variables["innodb_flush_method"] == "nosync" ||
-		variables["log_bin"] != "OFF" && variables["sync_binlog"] != "1" {
-		server.durability = store.DurabilityServer
-	}
+	server.durability = mysqlDurability(variables)
 	return server, nil
 }
+
+// mysqlDurability returns the durability of an acknowledged commit.
+func mysqlDurability(variables map[string]string) store.Durability {
+	switch {
+	// With a binary log, a crash rolls back the transactions that the log has
+	// lost.
+	case variables["innodb_flush_log_at_trx_commit"] != "1", variables["innodb_flush_method"] == "nosync",
+		variables["log_bin"] != "OFF" && variables["sync_binlog"] != "1":
+		return store.DurabilityServer
+	case variables["wsrep_on"] == "ON", waitsForReplica(variables):
+		return store.DurabilityFailover
+	}
+	return store.DurabilityPower
+}
+
+// syncWait is what the sessions on a node of a Galera cluster must have of
+// wsrep_sync_wait: reads (1), updates and deletes (2) and inserts (4) wait for
+// what other nodes have committed before.
+const syncWait = 7
+
+// waitsForReplica reports whether a commit is seen and acknowledged only when a
+// replica has it, however long that takes.
+func waitsForReplica(variables map[string]string) bool {
+	for _, kind := range []string{"master", "source"} { // MariaDB, MySQL
+		of := func(name string) string { return variables["rpl_semi_sync_"+kind+"_"+name] }
+		milliseconds, err := strconv.ParseUint(of("timeout"), 10, 64)
+		if err == nil && of("enabled") == "ON" && of("wait_point") == "AFTER_SYNC" && milliseconds >= endlessTimeout {
+			return true
+		}
+	}
+	return false
+}
+
+// endlessTimeout is a day in milliseconds: who waits longer than that for a
+// replica has noticed that it is away.
+const endlessTimeout = 24 * 60 * 60 * 1000
 
 // setupMySQL creates the table, or fails if a table of that name has other
 // columns. It looks first, because creating a table needs a privilege even if

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/testkit"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
 	"github.com/agentstate/state/store/sqlstore/mysqlstore"
@@ -199,5 +200,33 @@ func TestMySQLInterrupted(t *testing.T) {
 		entry, err := store.Get(t.Context(), opened, "locked")
 		require.NoError(t, err)
 		require.Equal(t, "before", string(entry.Value))
+	}
+}
+
+// Of several servers the first one is used that answers in time and is not
+// read-only, also when it has become so.
+func TestMySQLSeveralServers(t *testing.T) {
+	s := newServer(t, "mysql")
+	table := s.table(t)
+	silent := testkit.NewProxy(t, s.host(t))
+	silent.Drop(testkit.ToClient)
+	first := testkit.NewProxy(t, s.host(t))
+	opened := s.open(t, s.withHost(t, "127.0.0.1:1,"+silent.Addr()+","+first.Addr()+","+s.host(t)), table)
+	_, err := store.Put(t.Context(), opened, "k", nil, store.IfAbsent)
+	require.NoError(t, err)
+	require.Positive(t, first.RoundTrips())
+	first.Close() // this server dies
+	testkit.Until(func() bool {
+		_, err = store.Put(t.Context(), opened, "k", []byte("after"), store.Always)
+		return err == nil
+	})
+
+	_, err = openServer(t.Context(), "mysql", "mysql://user:hunter2@127.0.0.1:1,127.0.0.1:2/database", table)
+	require.ErrorContains(t, err, "127.0.0.1:1: ")
+	require.ErrorContains(t, err, "127.0.0.1:2: ")
+	require.NotContains(t, err.Error(), "hunter2")
+	for _, dsn := range []string{"mysql://user@127.0.0.1:1,127.0.0.1:x/db", "mysql://user@127.0.0.1:1,[::1/db"} {
+		_, err = openServer(t.Context(), "mysql", dsn, table)
+		require.ErrorIs(t, err, store.ErrInvalid, dsn)
 	}
 }

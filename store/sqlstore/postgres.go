@@ -21,7 +21,7 @@ import (
 func Postgres() Dialect { return Dialect{"postgres", inspectPostgres} }
 
 func inspectPostgres(ctx context.Context, db *sql.DB, o Options) (*database, error) {
-	durability, err := postgresDurability(ctx, db)
+	durability, err := readPostgresSettings(ctx, db)
 	if err != nil {
 		return nil, err
 	}
@@ -125,21 +125,31 @@ func postgresBatch(table string, writes []store.Write, revs []store.Revision) *b
 // in one statement. The protocol allows 65535.
 const maxPostgresParameters = 2000
 
-// postgresDurability returns the durability of an acknowledged commit.
-func postgresDurability(ctx context.Context, db *sql.DB) (store.Durability, error) {
-	var fsync, commit, readOnly string
-	err := db.QueryRowContext(ctx, `select current_setting('fsync'), current_setting('synchronous_commit'),
-		current_setting('transaction_read_only')`).Scan(&fsync, &commit, &readOnly)
+// readPostgresSettings returns the durability of an acknowledged commit. It fails
+// on a server that takes no writes.
+func readPostgresSettings(ctx context.Context, db *sql.DB) (store.Durability, error) {
+	var readOnly, fsync, commit, standbys string
+	err := db.QueryRowContext(ctx, `select current_setting('transaction_read_only'), current_setting('fsync'),
+		current_setting('synchronous_commit'), current_setting('synchronous_standby_names')`).Scan(&readOnly, &fsync, &commit, &standbys)
 	if err != nil {
 		return 0, err
 	}
 	if readOnly == "on" {
 		return 0, fmt.Errorf("%w: the server is read only", store.ErrInvalid)
 	}
-	if fsync == "off" || commit == "off" {
-		return store.DurabilityServer, nil
+	return postgresDurability(fsync, commit, standbys), nil
+}
+
+// postgresDurability returns the durability of a commit that a server with these
+// settings has acknowledged.
+func postgresDurability(fsync, commit, standbys string) store.Durability {
+	switch {
+	case fsync == "off" || commit == "off":
+		return store.DurabilityServer
+	case standbys != "" && (commit == "on" || commit == "remote_apply"):
+		return store.DurabilityFailover
 	}
-	return store.DurabilityPower, nil
+	return store.DurabilityPower
 }
 
 // setupPostgres creates the table, or fails if a table of that name has other

@@ -157,3 +157,16 @@ func TestPostgresBatchWaits(t *testing.T) {
 		}
 	}
 }
+
+// The error of several servers is one line with each reason once.
+func TestPostgresSeveralServers(t *testing.T) {
+	s := newServer(t, "postgres")
+	dead := "127.0.0.1:1,127.0.0.1:2"
+	_, err := openServer(t.Context(), "postgres", "postgres://user:hunter2@"+dead+"/database", "")
+	require.NotContains(t, err.Error(), "\n")
+	require.NotContains(t, err.Error(), "hunter2")
+	require.Equal(t, 1, strings.Count(err.Error(), "127.0.0.1:2 "), "%v", err)
+
+	_, err = store.Put(t.Context(), s.open(t, s.withHost(t, dead+","+s.host(t)), s.table(t)), "k", nil, store.IfAbsent)
+	require.NoError(t, err)
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"errors"
 	"iter"
 	"slices"
 
@@ -34,12 +33,13 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]store.Entry, error) 
 		return nil, s.newError("get", keys[0], err)
 	}
 	defer s.endCall(call)
-	e := store.Entry{Key: keys[0]}
-	err = s.retry(ctx, func() error {
-		return s.reads.get.QueryRowContext(ctx, []byte(e.Key)).Scan(&e.Value, &e.Revision)
+	var e store.Entry
+	err = s.retry(ctx, func() (err error) {
+		e, err = s.getEntry(ctx, nil, &s.reads.get, keys[0])
+		return err
 	})
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, s.newError("get", e.Key, withCause(ctx, err))
+	if err != nil {
+		return nil, s.newError("get", keys[0], withCause(ctx, err))
 	}
 	return []store.Entry{e}, nil
 }
@@ -55,15 +55,15 @@ func (s *Store) getSeveral(ctx context.Context, keys []string) ([]store.Entry, e
 		entries[i].Key = key
 	}
 	for page := range slices.Chunk(distinct, manyKeys) {
-		query, parameters := s.reads.few, fewKeys
+		query, parameters := &s.reads.few, fewKeys
 		if len(page) > fewKeys {
-			query, parameters = s.reads.many, manyKeys
+			query, parameters = &s.reads.many, manyKeys
 		}
 		args := keyArgs(page)
 		for len(args) < parameters {
 			args = append(args, args[0])
 		}
-		found, err := s.readEntries(ctx, "get", query, true, args...)
+		found, err := s.readEntries(ctx, "get", nil, query, true, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -83,23 +83,21 @@ func (s *Store) getSeveral(ctx context.Context, keys []string) ([]store.Entry, e
 // List implements [store.Store]. It reads in pages and holds neither a
 // connection nor a lock while it yields.
 func (s *Store) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
-	query := s.reads.list
-	if !values {
-		query = s.reads.listKeys
-	}
-	return s.listPages(ctx, query, prefix, after, values)
+	return s.listPages(ctx, nil, prefix, after, values)
 }
 
-// listPages is List with a prepared statement.
-func (s *Store) listPages(
-	ctx context.Context, query *sql.Stmt, prefix, after string, values bool,
-) iter.Seq2[store.Entry, error] {
+// listPages is List in a transaction, or in none if tx is nil.
+func (s *Store) listPages(ctx context.Context, tx *sql.Tx, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+	query := &s.reads.list
+	if !values {
+		query = &s.reads.listKeys
+	}
 	return func(yield func(store.Entry, error) bool) {
 		const maxPage = 256         // entries
 		const enoughBytes = 1 << 20 // of a page
 		from, to := keyRange(prefix, after)
 		for limit := 16; ; {
-			page, err := s.readEntries(ctx, "list", query, values, from, to, limit)
+			page, err := s.readEntries(ctx, "list", tx, query, values, from, to, limit)
 			if err != nil {
 				yield(store.Entry{}, err)
 				return
@@ -126,7 +124,7 @@ func (s *Store) listPages(
 
 // readEntries returns the entries that a query finds, or only their keys.
 func (s *Store) readEntries(
-	ctx context.Context, op string, query *sql.Stmt, values bool, args ...any,
+	ctx context.Context, op string, tx *sql.Tx, query *query, values bool, args ...any,
 ) (page []store.Entry, err error) {
 	ctx, call, err := s.beginCall(ctx)
 	if err != nil {
@@ -134,7 +132,7 @@ func (s *Store) readEntries(
 	}
 	defer s.endCall(call)
 	err = s.retry(ctx, func() error {
-		rows, err := query.QueryContext(ctx, args...)
+		rows, err := s.rows(ctx, tx, query, args...)
 		if err != nil {
 			return err
 		}

@@ -46,6 +46,7 @@ func inspectSQLite(ctx context.Context, db *sql.DB, o Options) (*database, error
 		durability: store.DurabilityPower,
 		maxValue:   1_000_000_000 - 4096, // the maximum of a row, minus the other columns
 		begin:      "begin immediate",
+		prepares:   true,
 		code:       sqliteCode,
 		answers: answers{
 			retryable: []string{sqliteBusy},

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ type Store struct {
 	*database
 	db      *sql.DB
 	closeDB bool
-	reads   struct{ get, getInTx, few, many, list, listKeys *sql.Stmt }
+	reads   struct{ get, getInTx, few, many, list, listKeys query }
 
 	mu     sync.Mutex // guards closed and ends, and calls.Add against calls.Wait
 	closed bool
@@ -41,22 +40,6 @@ type writer interface {
 	close() error
 }
 
-// prepare prepares the statements that read.
-func (s *Store) prepare(ctx context.Context) (err error) {
-	for _, read := range []struct {
-		to   **sql.Stmt
-		text string
-	}{
-		{&s.reads.get, s.get}, {&s.reads.getInTx, s.getInTx}, {&s.reads.few, s.getFew}, {&s.reads.many, s.getMany},
-		{&s.reads.list, s.list}, {&s.reads.listKeys, s.listKeys},
-	} {
-		if *read.to, err = s.db.PrepareContext(ctx, read.text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Durability implements [store.Store]. It depends on the settings that the
 // server had when the store was opened.
 func (s *Store) Durability() store.Durability { return s.durability }
@@ -75,17 +58,30 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.calls.Wait()
-	err := s.writer.close()
-	for _, read := range []*sql.Stmt{s.reads.get, s.reads.getInTx, s.reads.few, s.reads.many, s.reads.list, s.reads.listKeys} {
-		err = errors.Join(err, read.Close())
-	}
-	if s.closeDB {
-		err = errors.Join(err, s.db.Close())
+	// A connection that has gone dark within a call of the driver holds up whoever
+	// closes what was prepared on it. That is then closed when the call ends.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := await(ctx, s.release)
+	if ctx.Err() != nil {
+		return nil
 	}
 	if err != nil {
 		return &store.Error{Store: s.name, Op: "close", Err: err}
 	}
 	return nil
+}
+
+// release closes what the store has opened.
+func (s *Store) release() error {
+	err := s.writer.close()
+	for _, q := range s.queries() {
+		err = errors.Join(err, q.close())
+	}
+	if s.closeDB {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
 }
 
 // callTime is the time after which a call ends although its context has not: a
@@ -139,18 +135,12 @@ func (s *Store) endCall(c *call) {
 	s.calls.Done()
 }
 
-// otherPool is in the error of a statement in a transaction of another pool, for
-// which package database/sql has no type.
-const otherPool = "statement from different database used"
-
 func (s *Store) newError(op, key string, err error) error {
 	var single writeError
 	if errors.As(err, &single) {
 		key = single.key
 	}
 	switch {
-	case strings.Contains(err.Error(), otherPool):
-		err = fmt.Errorf("%w: the transaction is one of another pool; open the store with sqlstore.New on that pool: %w", store.ErrInvalid, err)
 	case s.is(err, s.answers.tooLarge):
 		err = fmt.Errorf("%w: %w", store.ErrTooLarge, err)
 	case s.is(err, s.answers.lasting) && !errors.Is(err, store.ErrUnknownOutcome):

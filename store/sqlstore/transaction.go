@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 
 	"github.com/agentstate/state/store"
@@ -49,17 +50,21 @@ func (s *Store) transact(
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	if s.setup != nil {
-		if err := s.setup(ctx, conn); err != nil {
-			return nil, err
-		}
-	}
-	tx, err := conn.BeginTx(ctx, nil)
+	tx, err := s.beginOn(ctx, conn)
 	if err != nil {
+		_ = conn.Close()
 		return nil, err
 	}
-	defer tx.Rollback() // has no effect after a commit
+	end := tx.Rollback
+	defer func() {
+		ended := await(ctx, func() error {
+			defer conn.Close()
+			return end()
+		})
+		if own == nil && err == nil { // else it was rolled back
+			err = s.checkCommit(ended)
+		}
+	}()
 	if err := s.makeWrites(ctx, tx, writes, revs); err != nil {
 		return nil, err
 	}
@@ -77,13 +82,42 @@ func (s *Store) transact(
 	case err != nil:
 		return nil, err
 	}
-	err = s.classifyCommit(tx.Commit())
-	if err == nil && s.check != nil {
-		if err = s.check(); err != nil {
-			return nil, fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+	end = tx.Commit
+	return nil, nil
+}
+
+// beginOn begins a transaction that writes.
+func (s *Store) beginOn(ctx context.Context, conn *sql.Conn) (*sql.Tx, error) {
+	if s.setup != nil {
+		if err := s.setup(ctx, conn); err != nil {
+			return nil, err
 		}
 	}
-	return nil, err
+	return conn.BeginTx(ctx, nil)
+}
+
+// checkCommit returns the error of a transaction whose commit has returned err.
+func (s *Store) checkCommit(err error) error {
+	if err = s.classifyCommit(err); err == nil && s.check != nil {
+		if err = s.check(); err != nil {
+			err = fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
+		}
+	}
+	return err
+}
+
+// await returns what f returns, or the error of ctx if that ends first. The
+// methods of a driver's transaction have no context: over a connection that has
+// gone dark, they wait until the operating system gives it up.
+func await(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // errEnded is the error of a function that has left no transaction to commit.
@@ -125,12 +159,20 @@ func (s *Store) findWrites(ctx context.Context, tx *sql.Tx, writes []store.Write
 // cannot write after others have. The methods return [store.ErrInvalid] if the
 // transaction is one of another pool: with the same URL, it may be in another
 // database.
-func (s *Store) In(tx *sql.Tx) store.Store { return &within{s, tx} }
+func (s *Store) In(tx *sql.Tx) store.Store {
+	w := &within{s: s, tx: tx}
+	// Only a prepared statement would be told of another pool.
+	if pool := reflect.ValueOf(tx).Elem().FieldByName("db"); pool.IsValid() && pool.Pointer() != reflect.ValueOf(s.db).Pointer() {
+		w.err = fmt.Errorf("%w: the transaction is one of another pool; open the store with sqlstore.New on that pool", store.ErrInvalid)
+	}
+	return w
+}
 
 // within is a store within a transaction.
 type within struct {
-	s  *Store
-	tx *sql.Tx
+	s   *Store
+	tx  *sql.Tx
+	err error // of all calls
 }
 
 func (w *within) Durability() store.Durability { return w.s.Durability() }
@@ -141,22 +183,20 @@ func (w *within) Close() error { return nil }
 func (w *within) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
 	entries := make([]store.Entry, len(keys))
 	for i, key := range keys {
-		e := store.Entry{Key: key}
-		err := store.CheckKey(key)
+		err := cmp.Or(w.err, store.CheckKey(key))
 		if err == nil {
-			err = w.tx.StmtContext(ctx, w.s.reads.getInTx).QueryRowContext(ctx, []byte(key)).Scan(&e.Value, &e.Revision)
+			entries[i], err = w.s.getEntry(ctx, w.tx, &w.s.reads.getInTx, key)
 		}
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err != nil {
 			return nil, w.s.newError("get", key, withCause(ctx, err))
 		}
-		entries[i] = e
 	}
 	return entries, nil
 }
 
 func (w *within) Batch(ctx context.Context, writes []store.Write) ([]store.Revision, error) {
 	revs, err := w.s.revisions(writes)
-	if err == nil {
+	if err = cmp.Or(w.err, err); err == nil {
 		err = w.makeWrites(ctx, writes, revs)
 	}
 	if err != nil {
@@ -181,9 +221,8 @@ func (w *within) makeWrites(ctx context.Context, writes []store.Write, revs []st
 }
 
 func (w *within) List(ctx context.Context, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
-	query := w.s.reads.list
-	if !values {
-		query = w.s.reads.listKeys
+	if w.err != nil {
+		return func(yield func(store.Entry, error) bool) { yield(store.Entry{}, w.s.newError("list", "", w.err)) }
 	}
-	return w.s.listPages(ctx, w.tx.StmtContext(ctx, query), prefix, after, values)
+	return w.s.listPages(ctx, w.tx, prefix, after, values)
 }

@@ -322,8 +322,19 @@ func TestInOtherPool(t *testing.T) {
 		tx, err := other.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
 		defer tx.Rollback()
-		_, err = store.Get(t.Context(), s.In(tx), "k")
-		require.ErrorIs(t, err, store.ErrInvalid)
-		require.ErrorContains(t, err, "open the store with sqlstore.New on that pool")
+		in := s.In(tx)
+		_, err = store.Get(t.Context(), in, "k")
+		requireOtherPool(t, err)
+		_, err = store.Put(t.Context(), in, "k", nil, store.Always)
+		requireOtherPool(t, err)
+		for _, err := range in.List(t.Context(), "", "", false) {
+			requireOtherPool(t, err)
+		}
 	})
+}
+
+func requireOtherPool(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, store.ErrInvalid)
+	require.ErrorContains(t, err, "open the store with sqlstore.New on that pool")
 }

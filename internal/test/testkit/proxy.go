@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"net"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -25,6 +26,7 @@ type Proxy struct {
 	direction Direction
 	remaining int
 	dropping  [2]bool
+	dropFrom  string // drop from the request that contains it; "" for none
 	dropped   int
 	trips     int
 	conns     []net.Conn
@@ -64,11 +66,20 @@ func (p *Proxy) Disarm() bool {
 	return cut
 }
 
-// Drop reads and discards all bytes in a direction from now on.
+// Drop reads and discards all bytes in a direction from now on, and the end of
+// connections.
 func (p *Proxy) Drop(direction Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dropping[direction] = true
+}
+
+// DropFrom is Drop in both directions from the request on that contains text,
+// in upper or lower case.
+func (p *Proxy) DropFrom(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropFrom = strings.ToLower(text)
 }
 
 // Dropped returns the number of bytes that Drop has discarded so far.
@@ -119,18 +130,31 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) forward(to, from net.Conn, direction Direction, asking *bool) {
-	defer to.Close()
 	defer from.Close()
+	defer p.passEnd(to, direction)
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			p.count(direction, asking)
 		}
+		if direction == ToServer {
+			p.lookFor(buffer[:n])
+		}
 		n, cut := p.admit(direction, n)
 		if _, failed := to.Write(buffer[:n]); failed != nil || err != nil || cut {
 			return
 		}
+	}
+}
+
+// passEnd closes a connection whose other side has ended. What drops bytes drops
+// that as well: the other side does not learn of it.
+func (p *Proxy) passEnd(to net.Conn, direction Direction) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.dropping[direction] {
+		_ = to.Close()
 	}
 }
 
@@ -143,6 +167,15 @@ func (p *Proxy) count(direction Direction, asking *bool) {
 		p.trips++
 	}
 	*asking = direction == ToServer
+}
+
+// lookFor begins to drop if a request contains the text of DropFrom.
+func (p *Proxy) lookFor(request []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dropFrom != "" && strings.Contains(strings.ToLower(string(request)), p.dropFrom) {
+		p.dropping = [2]bool{true, true}
+	}
 }
 
 // admit returns how many of n bytes pass, and whether the connection is then

@@ -4,7 +4,6 @@ package mysqlstore
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -20,16 +19,16 @@ import (
 
 // Open opens a store on a server. The dsn is a URL such as
 // "mysql://user:password@host:port/database", or has the format of the driver.
+// A URL may name several servers, as in "mysql://user@host1,host2:3307/database":
+// each connection is one to the first that can be reached and is not read-only.
+// The store waits for each of them for 2 seconds, or for the timeout of the dsn.
 // Options may be nil. The character set of the connections is utf8mb4: a dsn
 // that names one other than UTF-8 is an error. [sqlstore.Store.Close] closes the
 // connections.
 func Open(ctx context.Context, dsn string, opts *sqlstore.Options) (*sqlstore.Store, error) {
-	config, err := parse(dsn)
+	c, err := parse(dsn)
 	if err == nil {
-		var c driver.Connector
-		if c, err = mysql.NewConnector(config); err == nil {
-			return pool.OpenStore(ctx, c, Dialect(), opts)
-		}
+		return pool.OpenStore(ctx, c, Dialect(), opts)
 	}
 	// The error of the driver may contain the dsn, which may contain a password.
 	if !errors.Is(err, store.ErrInvalid) {
@@ -53,31 +52,39 @@ func errorNumber(err error) uint16 {
 	return 0
 }
 
-// parse returns the configuration of a dsn, with the settings that the
-// store needs. The dsn is mysql://user:password@host:port/database or in the
-// format of the driver.
-func parse(dsn string) (*mysql.Config, error) {
+const scheme = "mysql://"
+
+// parse returns the connector of a dsn, with the settings that the store needs.
+// The dsn is mysql://user:password@host:port,host:port/database or in the format
+// of the driver.
+func parse(dsn string) (*connector, error) {
 	var config *mysql.Config
+	var servers []string
 	var err error
-	if strings.HasPrefix(dsn, "mysql://") {
-		var u *url.URL
-		if u, err = url.Parse(dsn); err != nil {
-			return nil, err
-		}
-		if config, err = mysql.ParseDSN("/?" + u.RawQuery); err != nil {
-			return nil, err
-		}
-		config.User = u.User.Username()
-		config.Passwd, _ = u.User.Password()
-		config.DBName = strings.TrimPrefix(u.Path, "/")
-		if u.Host != "" {
-			config.Addr = u.Host
-		}
-		if u.Host != "" && u.Port() == "" {
-			config.Addr = strings.TrimSuffix(u.Host, ":") + ":3306"
+	if strings.HasPrefix(dsn, scheme) {
+		for _, single := range eachServer(dsn) {
+			u, err := url.Parse(single)
+			if err != nil {
+				return nil, err
+			}
+			if config, err = mysql.ParseDSN("/?" + u.RawQuery); err != nil {
+				return nil, err
+			}
+			config.User = u.User.Username()
+			config.Passwd, _ = u.User.Password()
+			config.DBName = strings.TrimPrefix(u.Path, "/")
+			if u.Host != "" {
+				config.Addr = u.Host
+			}
+			if u.Host != "" && u.Port() == "" {
+				config.Addr = strings.TrimSuffix(u.Host, ":") + ":3306"
+			}
+			servers = append(servers, config.Addr)
 		}
 	} else if config, err = mysql.ParseDSN(dsn); err != nil {
 		return nil, err
+	} else {
+		servers = []string{config.Addr}
 	}
 	if err := checkCharset(dsn, config); err != nil {
 		return nil, err
@@ -88,6 +95,9 @@ func parse(dsn string) (*mysql.Config, error) {
 	// one more to prepare it. The driver escapes them by the server's mode.
 	config.InterpolateParams = true
 	config.MultiStatements = false
+	// A connection to a server that has become read-only is given up for one to
+	// the server that has replaced it.
+	config.RejectReadOnly = true
 	if config.Params == nil {
 		config.Params = map[string]string{}
 	}
@@ -96,7 +106,10 @@ func parse(dsn string) (*mysql.Config, error) {
 	// A server may set another one for its clients, too.
 	config.Params["character_set_client"] = "utf8mb4"
 	config.Params["character_set_connection"] = "utf8mb4"
-	return config, nil
+	if _, err := mysql.NewConnector(config); err != nil { // of all servers alike
+		return nil, err
+	}
+	return &connector{config, servers}, nil
 }
 
 // checkCharset returns an error that names the parameter of a dsn with a

@@ -4,13 +4,10 @@ package postgresstore
 
 import (
 	"context"
-	"database/sql/driver"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlstore"
@@ -19,7 +16,15 @@ import (
 
 // Open opens a store on a server. The dsn is a URL such as
 // "postgres://user:password@host:port/database", or has the key=value format of
-// PostgreSQL. Options may be nil. [sqlstore.Store.Close] closes the connections.
+// PostgreSQL. Several hosts are tried in order, for one that takes writes. Options
+// may be nil.
+//
+// Behind a pooler that does not know the parameters of the store, such as
+// PgBouncer, statements are not prepared, which takes more time: the parameter
+// default_query_exec_mode=cache_statement prepares them, and needs PgBouncer 1.21
+// with max_prepared_statements.
+//
+// [sqlstore.Store.Close] closes the connections.
 func Open(ctx context.Context, dsn string, opts *sqlstore.Options) (*sqlstore.Store, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -34,18 +39,5 @@ func Open(ctx context.Context, dsn string, opts *sqlstore.Options) (*sqlstore.St
 		// sent.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	return pool.OpenStore(ctx, connector{stdlib.GetConnector(*config)}, sqlstore.Postgres(), opts)
-}
-
-// connector opens connections. The error of the driver contains its
-// configuration, including the password; that of connector does not.
-type connector struct{ driver.Connector }
-
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
-	var failed *pgconn.ConnectError
-	if errors.As(err, &failed) {
-		err = fmt.Errorf("cannot connect: %w", failed.Unwrap())
-	}
-	return conn, err
+	return pool.OpenStore(ctx, newConnector(dsn, config), sqlstore.Postgres(), opts)
 }
