@@ -276,24 +276,68 @@ type callMatcher struct {
 	calls   []callPlace
 	taken   []bool // by call: it has an answer
 	numbers []int  // of the calls that results answer, by the place of the result, or -1
+
+	keys   map[string]int       // the calls by their keys
+	labels map[string]*likeness // the calls that a result without a key may answer, by labelOf
+}
+
+// likeness is the calls with one id, or with one name if they have no ids.
+type likeness struct {
+	calls []int
+	first int // the calls in front of it are taken
 }
 
 // newMatcher returns a matcher for calls that all are open.
 func newMatcher(calls []callPlace) *callMatcher {
-	return &callMatcher{calls: calls, taken: make([]bool, len(calls))}
+	m := &callMatcher{
+		calls: calls, taken: make([]bool, len(calls)), keys: make(map[string]int, len(calls)), labels: make(map[string]*likeness, len(calls)),
+	}
+	for i, c := range calls {
+		if c.Key != "" {
+			m.keys[c.Key] = i
+		}
+		label := labelOf(*c.ToolCall)
+		if m.labels[label] == nil {
+			m.labels[label] = &likeness{}
+		}
+		m.labels[label].calls = append(m.labels[label].calls, i)
+	}
+	return m
+}
+
+// labelOf returns the id of a call, or its name if it has none, as a text.
+func labelOf(c ToolCall) string {
+	if c.ID == "" {
+		return "name " + c.Name
+	}
+	return "id " + c.ID
 }
 
 // match returns the first open call that a result with this call may answer. It
 // is -1 if there is none; known says whether one that is taken is such a call.
 func (m *callMatcher) match(call ToolCall) (number int, known bool) {
-	number = -1
-	for i, c := range m.calls {
+	if i, ok := m.keys[call.Key]; ok && call.Key != "" {
+		if m.taken[i] {
+			return -1, true
+		}
+		return i, true
+	}
+	like := m.labels[labelOf(call)]
+	if like == nil {
+		return -1, false
+	}
+	for like.first < len(like.calls) && m.taken[like.calls[like.first]] {
+		like.first++
+	}
+	from := like.first
+	if call.Key != "" { // of a call that is not here: only those without keys are like it
+		from = 0
+	}
+	number, known = -1, from > 0
+	for _, i := range like.calls[from:] {
+		c := m.calls[i]
 		if call.Key != "" && c.Key != "" {
-			if c.Key != call.Key {
-				continue
-			}
-		} else if c.ID != call.ID || c.ID == "" && c.Name != call.Name {
-			continue
+			continue // another call
 		}
 		known = true
 		switch {

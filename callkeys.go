@@ -1,8 +1,8 @@
 package state
 
 import (
-	"iter"
 	"slices"
+	"sync"
 
 	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/jsontext"
@@ -34,15 +34,15 @@ func (r *InferenceResult) giveKeys() {
 // conversation has, and marks those of calls whose ids it has. An agent that may
 // not read the conversation must not learn from its keys what is there: its ids
 // are compared with those of its results.
-func (r *InferenceResult) distinguish(conversation *persist.List, st *resultStack) {
-	ids, keys := map[string]bool{}, map[string]bool{}
+func (r *InferenceResult) distinguish(conversation *persist.List, known *knownCalls, st *resultStack) {
 	own := callsIn(r.Output)
+	if len(own) == 0 {
+		return
+	}
 	_, isHidden := st.classes[r.Agent]
-	for c := range callsOf(conversation) {
-		if slices.ContainsFunc(own, func(o callPlace) bool { return o.Key == c.Key || o.ID == c.ID }) {
-			keys[c.Key] = true
-			ids[c.ID] = !isHidden
-		}
+	ids, keys := known.among(own, conversation)
+	if isHidden {
+		clear(ids)
 	}
 	if results := st.own.Get(r.Agent); isHidden && results != nil {
 		for _, place := range results.places.All() {
@@ -72,24 +72,63 @@ func (r *InferenceResult) distinguish(conversation *persist.List, st *resultStac
 	}
 }
 
-// callsOf yields the calls of a conversation, the last message first.
-func callsOf(conversation *persist.List) iter.Seq[ToolCall] {
-	return func(yield func(ToolCall) bool) {
-		for i := conversation.Len() - 1; i >= 0; {
-			chunk, first := persist.Chunk[Message](conversation, i)
-			for ; i >= first; i-- {
-				m, ok := chunk[i-first].(ToolCallMessage)
-				if !ok {
-					continue
-				}
-				for _, c := range m.toolCalls() {
-					if !yield(c) {
-						return
-					}
-				}
+// knownCalls remembers the ids and the keys of the calls of some conversations, so
+// that a call is compared with those before without a look at each. What has left a
+// conversation, or was edited, may still be there: its id counts as one that repeats.
+type knownCalls struct {
+	mu   sync.Mutex
+	some []*conversationCalls // the newest first
+}
+
+// maxKnownCalls is how many conversations are remembered: those of some branches.
+const maxKnownCalls = 4
+
+// conversationCalls are the calls in the first n messages of a conversation, of which
+// last is the last one.
+type conversationCalls struct {
+	n         int
+	last      Message
+	ids, keys map[string]bool
+}
+
+// among returns which ids and keys of calls a conversation has.
+func (k *knownCalls) among(calls []callPlace, conversation *persist.List) (ids, keys map[string]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.of(conversation)
+	ids, keys = map[string]bool{}, map[string]bool{}
+	for _, c := range calls {
+		if known.ids[c.ID] {
+			ids[c.ID] = true
+		}
+		if known.keys[c.Key] {
+			keys[c.Key] = true
+		}
+	}
+	return ids, keys
+}
+
+// of returns the calls of a conversation. The caller holds mu.
+func (k *knownCalls) of(conversation *persist.List) *conversationCalls {
+	n := conversation.Len()
+	i := slices.IndexFunc(k.some, func(c *conversationCalls) bool {
+		return c.n <= n && (c.n == 0 || persist.At[Message](conversation, c.n-1) == c.last)
+	})
+	if i < 0 {
+		k.some = slices.Insert(k.some, 0, &conversationCalls{ids: map[string]bool{}, keys: map[string]bool{}})
+		k.some, i = k.some[:min(len(k.some), maxKnownCalls)], 0
+	}
+	c := k.some[i]
+	for at := c.n; at < n; at++ {
+		c.last = persist.At[Message](conversation, at)
+		if m, ok := c.last.(ToolCallMessage); ok {
+			for _, call := range m.toolCalls() {
+				c.ids[call.ID], c.keys[call.Key] = true, true
 			}
 		}
 	}
+	c.n = n
+	return c
 }
 
 // mapKeys sets the key of each call in the output of a result to what keyOf

@@ -31,6 +31,7 @@ type handle struct {
 // family is what a state shares with its forks, snapshots and transactions.
 type family struct {
 	redactors redactorCache
+	calls     knownCalls
 	// strange are secrets that are stored with the state and for which its schema has
 	// no secret field. It does not change once the state is used.
 	strange []redact.Secret

@@ -476,21 +476,28 @@ func TestListThatStaysShortAlwaysHasRoom(t *testing.T) {
 	t.Run("the conversation", func(t *testing.T) {
 		schema := state.MustSchema(&state.Field[[]state.Message]{Name: state.Messages.Name, MaxBytes: 10_000})
 		st := state.New(schema)
-		whole := []state.Message{}
-		require.NoError(t, state.Messages.Set(st, whole))
+		require.NoError(t, state.Messages.Set(st, []state.Message{}))
 		for i := 0; ; i++ {
 			call := state.ToolCall{ID: fmt.Sprint("c", i), Name: "look", Input: "{}"}
 			said := []state.Message{state.ToolCalls(call), state.ToolResult(call, `"found"`), state.AssistantText("done")}
+			whole := state.Messages.GetOr(st, nil) // with the keys of the calls
 			if err := state.Messages.Replace(state.New(schema), append(whole, said...)); err != nil {
 				require.Equal(t, err, state.Messages.Set(st, said))
-				require.Equal(t, err, st.History().Append(state.InferenceResult{Output: said}))
+				require.ErrorIs(t, st.History().Append(state.InferenceResult{Output: said}), state.ErrLimitExceeded)
 				require.Greater(t, i, 20)
 				break
 			}
-			require.NoError(t, st.History().Append(state.InferenceResult{Output: said[:1]}))
-			require.NoError(t, st.History().Answer(said[1].(state.ToolResultMessage)))
-			require.NoError(t, st.History().Append(state.InferenceResult{Output: said[2:]}))
-			whole = append(whole, said...)
+			for _, step := range []func() error{
+				func() error { return st.History().Append(state.InferenceResult{Output: said[:1]}) },
+				func() error { return st.History().Answer(said[1].(state.ToolResultMessage)) },
+				func() error { return st.History().Append(state.InferenceResult{Output: said[2:]}) },
+			} {
+				if err := step(); err != nil { // for want of room for a key
+					require.ErrorIs(t, err, state.ErrLimitExceeded)
+					require.Greater(t, i, 20)
+					return
+				}
+			}
 		}
 	})
 }

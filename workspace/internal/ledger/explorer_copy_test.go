@@ -58,6 +58,7 @@ func sketchOf(c Copy) string {
 func (g *ghost) imports(w *world, from *world) {
 	w.version, w.deleted = w.version+1, false
 	w.text, w.queue, w.dead, w.done = from.settled(), g.waiting(from), from.dead, from.done
+	w.stands = from.stands
 	w.forgotten = g.without(w.forgotten, g.heldBy(w))
 	for _, id := range g.heldBy(w) {
 		g.accepted[id] = true
