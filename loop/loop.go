@@ -95,6 +95,10 @@ var ErrMaxSteps = errors.New("loop: too many steps")
 // asks a model at least once otherwise: call it when there is something to
 // answer.
 //
+// If the last answer has ended before the model had said all, no model is asked
+// either: the error is a [*StopError] that matches ErrStopped, and what was said is
+// in the conversation.
+//
 // Other errors are ErrMaxSteps, [state.ErrInvalid] for a Loop that cannot work,
 // and those of Ask, Commit and the State. Run can be called again after each.
 func (l *Loop) Run(ctx context.Context, st *state.State) (reply string, err error) {

@@ -210,10 +210,10 @@ func (t *Turn) Next() (more bool, err error) {
 
 // resume notes how the last answer has ended, for a Loop that goes on behind it.
 func (r *looping) resume(msgs []state.Message) {
-	last, ok := r.st.History().Last()
-	if !ok || len(msgs) > 0 && msgs[len(msgs)-1].Role() == "user" {
+	if len(msgs) > 0 && msgs[len(msgs)-1].Role() == "user" {
 		return
 	}
+	last, _ := r.st.History().Last()
 	if n := len(msgs); r.ended && n > 0 && msgs[n-1].Text() == repeatText {
 		r.stop = &StopError{Agent: last.Agent, Stop: state.StopRepeated}
 		return

@@ -33,7 +33,11 @@ type call struct {
 // record records an answer.
 func (c *call) record(r state.InferenceResult) error {
 	if hasFailed(r.Output) {
-		return notRecorded(errors.New("the provider reports that the response failed"))
+		err := notRecorded(errors.New("the provider reports that the response failed"))
+		if r.Stop == state.StopFailed { // not one that somebody has cancelled
+			noteFailure(c.ctx, nil, err)
+		}
+		return err
 	}
 	r.Prompt, r.History = c.sent.prompt, c.sent.history
 	r.Output = c.sent.names.Restore(r.Output)
@@ -135,7 +139,11 @@ func (c *call) recordWhole(body []byte, compressed bool) error {
 	}
 	r, err := c.format.DecodeResponse(body)
 	if err != nil {
-		return notRecorded(err)
+		err = notRecorded(err)
+		if isReported(err) { // as in a stream
+			noteFailure(c.ctx, nil, err)
+		}
+		return err
 	}
 	return c.record(r)
 }

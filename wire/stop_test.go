@@ -3,6 +3,8 @@ package wire_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -87,6 +89,40 @@ func testStop(t *testing.T, a api, stop state.Stop, word string, streams, calls 
 	}
 	require.Equal(t, []string{string(stop), word}, []string{string(first1.Stop), first1.StopWord})
 	require.Empty(t, st.History().Pending())
+}
+
+// A response whose status says that it failed is asked for again, with what had come of
+// it or without. One that somebody has cancelled is not.
+func TestFailedResponsesAreAskedForAgain(t *testing.T) {
+	said := `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok","annotations":[]}]}`
+	for name, tc := range map[string]struct {
+		status, output string
+		asked          int
+	}{
+		"failed": {"failed", said, 2}, "failed at once": {"failed", "", 2}, "cancelled": {"cancelled", said, 1},
+	} {
+		for _, streams := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				answer := func(code, output string) func(*http.Request) (*http.Response, error) {
+					body := `{"id":"r","object":"response","status":"` + code + `","error":{"code":"server_error","message":"x"},"output":[` + output + `]}`
+					if code == "completed" {
+						body = strings.Replace(body, `{"code":"server_error","message":"x"}`, "null", 1)
+					}
+					if streams {
+						return status(200, "data: {\"type\":\"response."+code+"\",\"response\":"+body+"}\n\n", "Content-Type", "text/event-stream")
+					}
+					return status(200, body)
+				}
+				p := &provided{answers: []func(*http.Request) (*http.Response, error){answer(tc.status, tc.output), answer("completed", said)}}
+				st := state.New(nil)
+				require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("Go.")}))
+				_, err := (&loop.Loop{Agents: map[string]loop.Agent{"": {Ask: asks(p, "/v1/responses", `{"model":"m"}`)}}}).Run(t.Context(), st)
+				require.Equal(t, tc.asked == 1, err != nil, "%s: %v", name, err)
+				require.Len(t, p.bodies, tc.asked, name)
+				require.Equal(t, tc.asked-1, st.History().Len(), name)
+			})
+		}
+	}
 }
 
 // A paused answer is sent back as it is, with the call of the provider's own tool that
