@@ -19,6 +19,9 @@ import (
 // variable holds the task of a worker, as JSON. Other processes do not have it.
 const variable = "STATE_WORKER"
 
+// Is reports whether this process is a worker.
+func Is() bool { return os.Getenv(variable) != "" }
+
 // Main runs the tests. In a worker it calls do with the task instead. It
 // returns the exit code of the process.
 func Main[Task any](m *testing.M, do func(Task) error) int {
