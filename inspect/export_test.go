@@ -59,22 +59,6 @@ func TestExportOfOneValue(t *testing.T) {
 	}
 }
 
-// A program without a schema does not know what is secret: it shows no value, also
-// none that nobody has marked as secret.
-func TestWithoutASchemaNoValueIsShown(t *testing.T) {
-	f := newFixture(t, 0)
-	for target, value := range map[string]string{
-		"/workspace/conversation?user=alice": "Where is my order?",
-		"/workspace/state?user=alice":        "refunds within 30 days",
-		"/workspace?user=carol":              errRefused.Error(),
-	} {
-		require.Contains(t, get(t, f.handler(t, nil), target).body, value, target)
-		p := get(t, newHandler(t, f.open(t, nil), nil), target)
-		require.Equal(t, http.StatusOK, p.code)
-		require.NotContains(t, p.body, value, target)
-	}
-}
-
 func TestWithoutASchemaNothingIsDownloaded(t *testing.T) {
 	blind := newHandler(t, newFixture(t, 0).open(t, nil), nil)
 	for _, target := range []string{"/workspace/export?user=alice", "/workspace/export?user=alice&field=notes"} {
