@@ -242,7 +242,6 @@ func (s *Step) make(ctx context.Context, c *stepCall, reads *state.State) (r Res
 	r, err = s.finish(c, s.answer(ctx, c, reads))
 	finished = true
 	if errors.Is(err, ErrSuspended) {
-		c.reason = strings.TrimPrefix(err.Error(), toolPrefix(c.Name))
 		if run := runctx.RunOf(ctx, s.ctx); run != nil {
 			run.Suspend(c.ToolCall, c.tool.suspension(s.st, c.reason, c.digest, err))
 		}
@@ -320,7 +319,7 @@ func (s *Step) finish(c *stepCall, a answer) (Result, error) {
 	case s.ended || c.phase != running:
 		return Result{}, s.notPending(c, "the step has ended")
 	case errors.Is(a.err, ErrSuspended):
-		c.phase = suspended
+		c.phase, c.reason = suspended, strings.TrimPrefix(a.err.Error(), toolPrefix(c.Name))
 	default:
 		s.fail(c, a.err)
 	}

@@ -532,6 +532,27 @@ func TestSuspendedCallsHaveNoResultInRun(t *testing.T) {
 	require.EqualError(t, err, `tool "x": wait: the clerk is away`)
 }
 
+// A call that waits when the context ends is read while its goroutine still ends.
+func TestSuspendedWhenTheContextEnds(t *testing.T) {
+	for range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := tool.Must(tool.New("wait", "", func(context.Context, struct{}) (int, error) {
+			cancel()
+			return 0, tool.Suspend(errAway)
+		}))
+		step := must(tool.BeginStep(ctx, state.New(nil), []*tool.Tool{wait}, []state.ToolCall{{ID: "1", Name: "wait"}}))
+		step.Run(ctx)
+		results := step.End()
+		for c, s := range step.Suspended() {
+			require.Equal(t, "1", c.ID)
+			require.Equal(t, errAway.Error(), s.Reason)
+			require.Empty(t, results)
+			results = []tool.Result{{}}
+		}
+		require.Len(t, results, 1)
+	}
+}
+
 // TestRunBoundsItsGoroutines makes a step of more calls than Run makes at once.
 func TestRunBoundsItsGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
