@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -170,6 +171,7 @@ func drawText(r *rand.Rand, bytes string, least, more int) string {
 // Each value in up to two encodings is found but for one of a hundred, and in
 // three but for two.
 func TestNestedEncodingsAreFound(t *testing.T) {
+	effort.SkipShort(t)
 	for depth, missed := range []int{0, 2, 10, 20} {
 		r := rand.New(rand.NewPCG(1, uint64(depth)))
 		var misses []string
@@ -196,6 +198,7 @@ func TestNestedEncodingsAreFound(t *testing.T) {
 }
 
 func TestOtherTextsAreNotFound(t *testing.T) {
+	effort.SkipShort(t)
 	r := rand.New(rand.NewPCG(2, 0))
 	for range 2000 {
 		value := drawText(r, wordBytes, 8, 12)
@@ -208,6 +211,7 @@ func TestOtherTextsAreNotFound(t *testing.T) {
 }
 
 func TestLongTextsAreSearchedWholly(t *testing.T) {
+	effort.SkipShort(t)
 	card := "4242-4242-4242-4242"
 	words := strings.Repeat(`{"role":"user","content":"The keyboard is \"broken\", please & hurry.\n"}`+"\n", 3_000)
 	digits := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(words[:7919], 24)))
@@ -220,6 +224,7 @@ func TestLongTextsAreSearchedWholly(t *testing.T) {
 
 // A text that inflates to more than NoLeak decodes is no text without a leak.
 func TestABombIsNotSearchedWholly(t *testing.T) {
+	effort.SkipShort(t)
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	for range 100 {

@@ -180,10 +180,13 @@ func TestIdempotencyKeysHold(t *testing.T) {
 
 // refundEverywhere lets the first process die at each of its steps.
 func refundEverywhere(t *testing.T, row refundRow) {
-	twice, crashes := 0, 0
+	twice, crashes, step := 0, 0, 3
+	if testing.Short() {
+		step = 6
+	}
 	for first, died := 1, true; died; first++ {
 		died = false
-		for second := 0; second < 12; second += 3 {
+		for second := 0; second < 12; second += step {
 			for _, reply := range []bool{false, true} {
 				more, dead := refundOnce(t, row, refundCase{first, second, reply})
 				twice += more

@@ -49,7 +49,7 @@ func TestNoSignsOfTroubleInHealth(t *testing.T) {
 		{"one message in 3 s, TTL of 1 s", time.Second, 3 * time.Second, 600, false},
 		{"one message in 100 s", 0, 100 * time.Second, 600, false},
 		{"senders go away", 0, 3 * time.Second, 600, true},
-		{"1 000 messages in 1 s", 0, time.Millisecond, effort.Runs(5), false}, // 600 s take minutes
+		{"1 000 messages in 1 s", 0, time.Millisecond, max(5, effort.Runs(5)), false}, // 600 s take minutes
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {

@@ -57,7 +57,7 @@ type Test struct {
 	Check func(t testing.TB, v *workspace.View)
 
 	// Pairs is the number of cases with two faults, drawn with a fixed seed. 0
-	// stands for 100, a negative number for none.
+	// stands for 100, with -short for 20, and a negative number for none.
 	Pairs int
 
 	// Save is a directory in which files for [Resume] are written on update: what
@@ -70,6 +70,7 @@ type Test struct {
 
 const (
 	defaultPairs = 100
+	shortPairs   = 20
 	maxHung      = 3 // after as many cases that hang, the others are left out
 )
 
@@ -223,7 +224,11 @@ func (r *testRun) judge(k *testCase, faults int) {
 // reached after the first.
 func (r *testRun) pairs(t *testing.T, singles []planned) [][]planned {
 	t.Helper()
-	n := cmp.Or(r.Pairs, defaultPairs)
+	usual := defaultPairs
+	if testing.Short() {
+		usual = shortPairs
+	}
+	n := cmp.Or(r.Pairs, usual)
 	random := rand.New(rand.NewPCG(3, 4))
 	seen := map[[2]planned]bool{}
 	var pairs [][]planned
