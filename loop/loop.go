@@ -174,6 +174,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		if turn.inner {
 			r.run = nil // the progress is that of another Loop, or of the trunk
 		}
+		turn.joins = turn.run != nil && !turn.inner
 	}
 	if r.run == nil { // else the run knows
 		for _, turn := range r.turns {

@@ -42,6 +42,7 @@ type Turn struct {
 	stored func(context.Context) error            // Loop.Commit
 	heard  func(output []state.Message, e ending) // is told of each answer
 	route  func(*state.State) (string, bool)      // Loop.Route
+	joins  bool                                   // messages may join the run behind results
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -143,8 +144,10 @@ func (t *Turn) Has(name string) bool {
 
 // Commit commits the run of the workspace, if there is one, and calls the Commit
 // of the [Loop] whose turn it is.
-func (t *Turn) Commit(ctx context.Context) error {
-	err := t.commitRun(ctx)
+func (t *Turn) Commit(ctx context.Context) error { return t.commit(ctx, t.commitRun) }
+
+func (t *Turn) commit(ctx context.Context, commitRun func(context.Context) error) error {
+	err := commitRun(ctx)
 	if err == nil && t.stored != nil {
 		err = t.stored(ctx)
 	}
@@ -351,6 +354,9 @@ func (t *Turn) Run(ctx context.Context, calls ...state.ToolCall) ([]tool.Result,
 		return results, err
 	}
 	t.noteStep(step, results)
+	if t.joins {
+		return results, t.commit(ctx, t.run.Join)
+	}
 	return results, t.Commit(ctx)
 }
 

@@ -359,6 +359,8 @@ func (c *commits) State() *state.State { return c.st }
 
 func (c *commits) Commit(context.Context) error { c.n++; return c.err }
 
+func (c *commits) Join(ctx context.Context) error { return c.Commit(ctx) }
+
 func (c *commits) Suspend(call state.ToolCall, s runctx.Suspension) {
 	c.noted = append(c.noted, call.ID+": "+s.Reason)
 }

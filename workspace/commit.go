@@ -20,11 +20,13 @@ import (
 // If Commit returns an error, nothing was stored, unless the error is
 // store.ErrUnknownOutcome. In that case the run has ended here, and the holder
 // that takes it over sees what was stored.
-func (r *Run) Commit(ctx context.Context) error { return r.commitWith(ctx, nil) }
+func (r *Run) Commit(ctx context.Context) error { return r.commitWith(ctx, nil, false) }
 
-func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error) error {
+// commitWith is Commit with a function for the transaction. If messages may join the
+// run, they are committed too.
+func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error, mayJoin bool) error {
 	committing, op := r.begin(ctx, work.OpCommit)
-	err := r.commit(committing, &op, with)
+	err := r.commit(committing, &op, with, mayJoin)
 	r.endCommit(&op, err)
 	if err != nil {
 		return wrapError("commit", r.user, err)
@@ -32,14 +34,33 @@ func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error) error {
 	return nil
 }
 
-// commit makes a version even without changes if there is a function for the
-// transaction.
-func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) error) error {
+func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) error, mayJoin bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := cmp.Or(r.left, r.checkHeld()); err != nil {
 		return err
 	}
+	for range maxJoinTries {
+		if !mayJoin {
+			break
+		}
+		joining, err := r.join(ctx)
+		if err == nil {
+			err = r.store(ctx, op, with, joining)
+		}
+		if err == nil {
+			return nil
+		}
+		if undoErr := r.leaveJoining(joining); undoErr != nil || !errors.Is(err, ledger.ErrJoin) {
+			return errors.Join(err, undoErr)
+		}
+	}
+	return r.store(ctx, op, with, nil)
+}
+
+// store makes a version even without changes if there is a function for the
+// transaction. The caller holds mu.
+func (r *Run) store(ctx context.Context, op *operation, with func(*sql.Tx) error, joining *joining) error {
 	d, err := r.delta()
 	if err == nil && r.part != nil {
 		err = r.part.store(&d, r.doc)
@@ -50,7 +71,11 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 	d.Title = r.m.titleOf(ctx, &r.liveContent, d.state)
 	ctx, cancel := r.lease.whileHeld(ctx)
 	defer cancel()
-	at, err := r.ledger.Commit(ctx, r.holder(), d.Change, with)
+	by := r.holder()
+	if joining != nil {
+		by.MayJoin, by.Join = true, joining.waiting
+	}
+	at, err := r.ledger.Commit(ctx, by, d.Change, with)
 	if err != nil {
 		err = r.endIfLost(err)
 		var own *ledger.ProgramError

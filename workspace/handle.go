@@ -272,7 +272,7 @@ func endingBy(b WhenBusy) work.Ending {
 	return work.EndingInterrupted
 }
 
-func isKnown(b WhenBusy) bool { return b >= BusyDefault && b <= BusyRollback }
+func isKnown(b WhenBusy) bool { return b >= BusyDefault && b <= BusyJoin }
 
 // busyOf determines what happens to a message that arrives during a run.
 func (m *Manager) busyOf(msg Message) (WhenBusy, error) {
@@ -280,7 +280,10 @@ func (m *Manager) busyOf(msg Message) (WhenBusy, error) {
 	case !isKnown(msg.WhenBusy):
 		return msg.WhenBusy, fmt.Errorf("%w: message with an unknown WhenBusy", ErrInvalid)
 	case msg.WhenBusy == BusyDefault:
-		return m.opts.WhenBusy, nil
+		msg.WhenBusy = m.opts.WhenBusy
+	}
+	if msg.WhenBusy == BusyJoin && !msg.mayJoin() {
+		return BusyEnqueue, nil
 	}
 	return msg.WhenBusy, nil
 }

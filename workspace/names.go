@@ -36,6 +36,7 @@ const (
 	BusyReject    WhenBusy = work.BusyReject    // it is rejected
 	BusyInterrupt WhenBusy = work.BusyInterrupt // it ends the run, whose committed changes stay
 	BusyRollback  WhenBusy = work.BusyRollback  // it ends the run, and undoes its committed changes
+	BusyJoin      WhenBusy = work.BusyJoin      // it joins the run of a Loop, and waits otherwise
 )
 
 // How a run continues whose holder has died.

@@ -150,7 +150,7 @@ func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
 
 // receiveMessage adds the message to the conversation and to the settings.
 func (r *Run) receiveMessage() error {
-	if r.stands && r.doc.EndsWith(r.message.ID) {
+	if r.stands && (r.doc.EndsWith(r.message.ID) || r.endsWithMessage()) {
 		r.goOn()
 		return nil
 	}
@@ -172,14 +172,7 @@ func (r *Run) receiveMessage() error {
 			return err
 		}
 	}
-	return r.settings.change(func(s *Settings) {
-		if r.message.ChatID != "" {
-			s.ChatID = r.message.ChatID
-		}
-		if r.message.Platform != "" {
-			s.Platform = r.message.Platform
-		}
-	})
+	return r.settings.note(r.message)
 }
 
 // goOn lets the run of a message that was given up go on where it ended: nothing
@@ -193,6 +186,13 @@ func (r *Run) goOn() {
 	if last, ok := msgs[len(msgs)-1].(state.TextMessage); ok && last.Role() == "assistant" && last.Text() != "" {
 		r.answers, r.isAnswered = 1, true
 	}
+}
+
+// endsWithMessage reports whether the conversation ends with what the message says: it
+// has joined another run.
+func (r *Run) endsWithMessage() bool {
+	msgs := state.Messages.GetOr(r.state, nil)
+	return len(msgs) > 0 && r.message.Content != nil && msgs[len(msgs)-1].Equal(r.message.Content)
 }
 
 // closeLeft answers the calls that an earlier run has left open, as one does whose

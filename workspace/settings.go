@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -88,6 +89,14 @@ func (s *sharedSettings) change(fn func(*Settings)) error {
 	c.MCPServers = maps.Clone(c.MCPServers) // fn may have kept the map
 	s.now = c
 	return nil
+}
+
+// note notes where a message comes from.
+func (s *sharedSettings) note(m Message) error {
+	return s.change(func(set *Settings) {
+		set.ChatID = cmp.Or(m.ChatID, set.ChatID)
+		set.Platform = cmp.Or(m.Platform, set.Platform)
+	})
 }
 
 // effects returns the effects that store the settings.

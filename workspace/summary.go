@@ -81,13 +81,18 @@ type RunInfo struct {
 	// only the head, it grows with those by commits of the run, and not with the
 	// heartbeats that the holder makes for all of its runs together.
 	Heartbeat uint64
+	Joined    []string // the ids of the messages that have joined it: see [BusyJoin]
 }
 
 // newRunInfo returns what a head says of its run.
 func newRunInfo(user string, h *ledger.Head, message Message) *RunInfo {
 	r := h.Run
-	return &RunInfo{
+	info := &RunInfo{
 		UserID: user, ID: r.RunID, Message: message, Began: r.Began, Attempt: r.Attempt,
 		Step: int(h.Version - r.Base.Version), LeaseID: r.LeaseID, TTL: r.LeaseTTL(), Heartbeat: r.Renewals,
 	}
+	for _, j := range r.Joined {
+		info.Joined = append(info.Joined, j.Message.ID)
+	}
+	return info
 }

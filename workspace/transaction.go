@@ -40,7 +40,7 @@ func (r *Run) CommitTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	if fn == nil {
 		return wrapError("commit", r.user, fmt.Errorf("%w: the function is nil", ErrInvalid))
 	}
-	return r.commitWith(ctx, fn)
+	return r.commitWith(ctx, fn, false)
 }
 
 // SubmitTx hands a message over in a transaction of the program: the message is

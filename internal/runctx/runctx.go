@@ -16,6 +16,9 @@ type Run interface {
 	State() *state.State
 	// Commit stores what has changed.
 	Commit(ctx context.Context) error
+	// Join is Commit behind the results of calls and in front of the next request of
+	// a Loop: messages that wait for that join the run.
+	Join(ctx context.Context) error
 	// Suspend notes that a call waits for a result from outside. An approval of it
 	// is void.
 	Suspend(c state.ToolCall, s Suspension)

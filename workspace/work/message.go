@@ -68,6 +68,17 @@ const (
 	// BusyRollback ends the run, undoes its committed changes and handles the
 	// message.
 	BusyRollback
+	// BusyJoin lets the message wait as BusyEnqueue does, unless the function of the
+	// run is one of Loop. Then the message joins the run: it is added to the
+	// conversation behind the next results of tools, and the model is asked with it.
+	// It joins only if no other message waits in front of it and no call is open, and
+	// never with Decisions, Fields, Tools or an Agent. At most 16 join one run. The
+	// commit that stores the results takes it in.
+	//
+	// A message that has joined ends as the message of the run does. It is handled
+	// next, by a run of its own, if no model has read it, or if the run fails; and
+	// it waits again if the run is rolled back or begun anew.
+	BusyJoin
 )
 
 // Takeover determines how a run continues whose holder has died.

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 )
 
 // CompactionDue reports whether the head is to be compacted.
@@ -111,6 +112,11 @@ func (t *transition) rewrite() error {
 	}
 	if t.Run = run; run != nil {
 		run.Message, c.Messages = t.shortMessage(c.Messages[0]), c.Messages[1:]
+		run.Joined = slices.Clone(run.Joined) // the head read has them
+		for i := range run.Joined {
+			run.Joined[i].Message = t.storeMessage(c.Messages[i])
+		}
+		c.Messages = c.Messages[len(run.Joined):]
 	}
 	return t.restoreMessages(c)
 }

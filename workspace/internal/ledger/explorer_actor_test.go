@@ -76,9 +76,12 @@ type held struct {
 	at        Position
 	text      text
 	doc       *document.Document // with the text
+	answers   int                // of models
 }
 
-func (r *held) holder() Holder { return Holder{LeaseID: r.lease, MessageID: r.id, At: r.at} }
+func (r *held) holder() Holder {
+	return Holder{LeaseID: r.lease, MessageID: r.id, At: r.at, Answers: r.answers}
+}
 
 // messageID returns the id of the message that the run handles, or "".
 func (r *held) messageID() string {
@@ -191,7 +194,7 @@ func (a *actor) do(c *call, fn func(ctx context.Context, l *Ledger) error) error
 		x.count["unsure"]++
 	case errors.Is(err, work.ErrFenced), errors.Is(err, work.ErrBusy), errors.Is(err, work.ErrQueueFull), errors.Is(err, ErrLeaseRenewed),
 		errors.Is(err, ErrContentChanged), errors.Is(err, errLost), errors.Is(err, errNoChange), errors.Is(err, work.ErrNotFound),
-		errors.Is(err, ErrAttempts), errors.Is(err, errAlien), errors.Is(err, errCrowd),
+		errors.Is(err, ErrAttempts), errors.Is(err, ErrJoin), errors.Is(err, errAlien), errors.Is(err, errCrowd),
 		errors.Is(err, errStopped), errors.Is(err, work.ErrExists), strings.Contains(err.Error(), ": not written: "):
 		c.result = refused
 	case errors.As(err, new(*absentHeadError)) && c.kind == "accept": // it reads once, and an operator can call it again
@@ -220,7 +223,7 @@ func (a *actor) do(c *call, fn func(ctx context.Context, l *Ledger) error) error
 func (c *call) details() string {
 	switch c.kind {
 	case "submit":
-		return fmt.Sprintf(" %v", []string{"default", "enqueue", "reject", "interrupt", "rollback"}[c.busy])
+		return fmt.Sprintf(" %v", []string{"default", "enqueue", "reject", "interrupt", "rollback", "join"}[c.busy])
 	case "takeOver":
 		return fmt.Sprintf(" %v", []string{"resume", "restart"}[c.how])
 	}
@@ -233,7 +236,7 @@ func (a *actor) take(h *Head, lease string) {
 	if h == nil || h.Run == nil || lease == "" || h.Run.LeaseID != lease {
 		return
 	}
-	r := &held{id: h.Run.Message.ID, lease: lease, runID: h.Run.RunID, ticket: h.Run.Message.Ticket, at: h.Position()}
+	r := &held{id: h.Run.Message.ID, lease: lease, runID: h.Run.RunID, ticket: h.Run.Message.Ticket, at: h.Position(), answers: h.Run.Answers}
 	l, ctx := a.process.ledger, context.Background()
 	body, _, err := l.ReadBody(ctx, h.Run.Message)
 	if err != nil {
@@ -340,9 +343,20 @@ func (a *actor) commit() {
 	c := &call{kind: "commit", id: r.id, lease: r.lease, at: r.at, edits: a.edits(r.text, r.runID), purge: a.x.chance(0.1)}
 	effects := effectsOf(r.text, c.edits)
 	now := a.process.ledger.now()
+	if a.x.chance(0.5) {
+		r.answers++
+	}
+	by := r.holder()
+	c.answers, by.MayJoin = r.answers, a.x.chance(0.7)
 	var to Position
 	err := a.do(c, func(ctx context.Context, l *Ledger) (err error) {
-		to, err = l.Commit(ctx, r.holder(), Change{Effects: effects, Purge: c.purge, Time: now}, nil)
+		if c.joins = nil; by.MayJoin {
+			by.Join, c.joins = l.Joining(ctx), []string{}
+			for _, m := range by.Join {
+				c.joins = append(c.joins, m.ID)
+			}
+		}
+		to, err = l.Commit(ctx, by, Change{Effects: effects, Purge: c.purge, Time: now}, nil)
 		return err
 	})
 	if err != nil {
@@ -362,6 +376,10 @@ func (a *actor) commit() {
 func (a *actor) finish() {
 	r := a.run
 	c := &call{kind: "finish", id: r.id, lease: r.lease, at: r.at, next: a.lease(), purge: a.x.chance(0.1)}
+	if a.x.chance(0.5) {
+		r.answers++
+	}
+	c.answers = r.answers
 	if a.x.chance(a.x.rates.last) {
 		c.edits = a.edits(r.text, r.runID)
 	}

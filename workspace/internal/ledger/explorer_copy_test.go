@@ -22,6 +22,9 @@ func (g *ghost) waiting(w *world) []string {
 	var ids []string
 	if w.run != nil {
 		ids = append(ids, w.run.id)
+		for _, j := range w.run.joined {
+			ids = append(ids, j.id)
+		}
 	}
 	return slices.DeleteFunc(append(ids, w.queue...), func(id string) bool { return g.tickets[id] })
 }
@@ -58,7 +61,7 @@ func sketchOf(c Copy) string {
 func (g *ghost) imports(w *world, from *world) {
 	w.version, w.deleted = w.version+1, false
 	w.text, w.queue, w.dead, w.done = from.settled(), g.waiting(from), from.dead, from.done
-	w.stands = from.stands
+	w.stands, w.joins = from.stands, from.joins
 	w.forgotten = g.without(w.forgotten, g.heldBy(w))
 	for _, id := range g.heldBy(w) {
 		g.accepted[id] = true
@@ -94,6 +97,7 @@ func (g *ghost) expire(c *call) {
 		g.x.violated("%v: the head was removed too early", c)
 	}
 	g.world = &world{forgotten: w.forgotten, calls: append(slices.Clip(w.calls), c)}
+	g.past = append(g.past, g.world)
 	c.applied++
 	g.live = map[string]bool{}
 	g.x.count["expired"]++

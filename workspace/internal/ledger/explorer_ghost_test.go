@@ -22,6 +22,7 @@ type world struct {
 	done                       []ending
 	dead                       []string
 	stands                     map[string]bool // ids of messages that a run has stored and given up
+	joins                      map[string]bool // ids of messages that want to join a run
 	forgotten                  map[string]bool // ids of deleted workspaces
 	deleted                    bool
 	text                       text
@@ -43,6 +44,14 @@ type period struct {
 	base      text
 	holder    string
 	from      uint64 // the version of base
+	joined    []joinedID
+	answers   int
+}
+
+// joinedID is the id of a message that has joined a run after some answers.
+type joinedID struct {
+	id      string
+	answers int
 }
 
 // call is one call of a method of a ledger by an actor, with its result.
@@ -53,19 +62,21 @@ type call struct {
 	by     string
 	kind   string
 
-	id    string // of the message
-	busy  work.WhenBusy
-	lease string
-	next  Lease
-	run   string // its id
-	seen  LeaseState
-	own   string // a lease that its process has given up
-	how   work.Takeover
-	at    Position
-	epoch uint64 // of the head that it changes
-	edits []edit
-	purge bool
-	force bool
+	id      string // of the message
+	busy    work.WhenBusy
+	lease   string
+	next    Lease
+	run     string // its id
+	seen    LeaseState
+	own     string // a lease that its process has given up
+	how     work.Takeover
+	at      Position
+	epoch   uint64 // of the head that it changes
+	edits   []edit
+	joins   []string // the ids of the messages that join the run, nil if none may
+	answers int
+	purge   bool
+	force   bool
 
 	healthy bool     // no other process is alive
 	from    *world   // of which an import has a copy
@@ -281,16 +292,52 @@ func (g *ghost) step(w *world, c *call) {
 		}
 		w.stands[id] = stands
 	}
-	end := func(as work.Ending) {
-		stand(w.run.id, false)
-		record()
-		w.done = append(slices.Clip(w.done), ending{w.run.id, string(as)})
+	join := func(id string, joins bool) {
+		w.joins = maps.Clone(w.joins)
+		if w.joins == nil {
+			w.joins = map[string]bool{}
+		}
+		w.joins[id] = joins
 	}
 	other := func(id string, as work.Ending) {
 		w.done = append(slices.Clip(w.done), ending{id, string(as)})
 	}
+	// leaveJoined puts messages that have joined the run back in front of the queue.
+	leaveJoined := func(which func(joinedID) bool, stands bool) {
+		var back []string
+		for _, j := range w.run.joined {
+			if !which(j) {
+				continue
+			}
+			if back = append(back, j.id); stands {
+				stand(j.id, true)
+				join(j.id, false)
+			}
+			g.x.count["joinedLeft"]++
+		}
+		w.queue, w.run.joined = append(back, w.queue...), nil
+	}
+	all := func(joinedID) bool { return true }
+	// endJoined ends the messages that have joined the run, except for some.
+	endJoined := func(as work.Ending, back func(joinedID) bool, stands bool) {
+		for _, j := range w.run.joined {
+			if !back(j) {
+				stand(j.id, false)
+				other(j.id, as)
+				g.x.count["joinedEnded"]++
+			}
+		}
+		leaveJoined(back, stands)
+	}
+	end := func(as work.Ending) {
+		stand(w.run.id, false)
+		record()
+		endJoined(as, func(joinedID) bool { return as == work.EndingRolledBack }, false)
+		other(w.run.id, as)
+	}
 	begin := func(id string) {
 		w.token++
+		join(id, false)
 		lease := c.next
 		if g.tickets[id] && c.kind != "submit" {
 			lease = lease.Vacant()
@@ -355,7 +402,8 @@ func (g *ghost) step(w *world, c *call) {
 		w.text, changed = w.text.undecided()
 		return changed
 	}
-	giveUp := func(stored bool) {
+	giveUp := func(kept bool) {
+		stored := kept
 		if w.run.ticket {
 			record()
 			return
@@ -364,6 +412,7 @@ func (g *ghost) step(w *world, c *call) {
 			stand(w.run.id, true)
 		}
 		record()
+		leaveJoined(all, kept)
 		w.dead = append(slices.Clip(w.dead), w.run.id)
 		g.x.count["dead"]++
 		for len(w.dead) > maxDeadLetters {
@@ -416,7 +465,7 @@ func (g *ghost) step(w *world, c *call) {
 			accept(nil)
 			begin(c.id)
 			return
-		case c.busy == work.BusyEnqueue:
+		case c.busy == work.BusyEnqueue, c.busy == work.BusyJoin:
 			need(len(w.queue) < g.x.queue, "the queue is full")
 			accepted := slices.Clone(w.queue)
 			if w.run.from == w.version {
@@ -424,6 +473,7 @@ func (g *ghost) step(w *world, c *call) {
 			}
 			accept(accepted)
 			w.queue = append(slices.Clone(w.queue), c.id)
+			join(c.id, c.busy == work.BusyJoin)
 			return
 		case c.busy == work.BusyInterrupt:
 			stop(work.EndingInterrupted, answer(""))
@@ -442,6 +492,20 @@ func (g *ghost) step(w *world, c *call) {
 		edits()
 		purge()
 		w.run.beat++
+		w.run.answers = c.answers
+		if c.joins == nil || w.run.ticket {
+			return
+		}
+		n := 0
+		for n < len(w.queue) && w.joins[w.queue[n]] && len(w.run.joined)+n < maxJoined {
+			n++
+		}
+		need(slices.Equal(c.joins, w.queue[:n]), "%v join, not %v", w.queue[:n], c.joins)
+		for _, id := range c.joins {
+			w.run.joined = append(slices.Clip(w.run.joined), joinedID{id, c.answers})
+			g.x.count["joined"]++
+		}
+		w.queue = slices.Clone(w.queue[n:])
 	case "finish":
 		mine()
 		need(w.chain == c.at.Chain, "what the run has committed before is lost")
@@ -452,6 +516,7 @@ func (g *ghost) step(w *world, c *call) {
 		} else {
 			edits()
 			stand(w.run.id, false)
+			endJoined(work.EndingFinished, func(j joinedID) bool { return j.answers >= c.answers }, true)
 			other(w.run.id, work.EndingFinished)
 		}
 		purge()
@@ -527,7 +592,8 @@ func (g *ghost) step(w *world, c *call) {
 			record()
 		}
 		if restart {
-			w.run.base, w.run.from = w.text, w.version
+			w.run.base, w.run.from, w.run.answers = w.text, w.version, 0
+			leaveJoined(all, false)
 		}
 		w.token++
 		w.run.lease, w.run.token, w.run.beat, w.run.holder = c.next.ID, w.token, 0, c.next.holder
@@ -563,11 +629,14 @@ func (g *ghost) step(w *world, c *call) {
 		next()
 	case "reset", "delete":
 		c.dropped = nil
-		var all []string
+		var ids []string
 		if w.run != nil {
-			all = append(all, w.run.id)
+			ids = append(ids, w.run.id)
+			for _, j := range w.run.joined {
+				ids = append(ids, j.id)
+			}
 		}
-		for _, id := range append(append(all, w.queue...), w.dead...) {
+		for _, id := range append(append(ids, w.queue...), w.dead...) {
 			if !g.tickets[id] {
 				c.dropped = append(c.dropped, id)
 				other(id, work.EndingReset)
@@ -575,7 +644,7 @@ func (g *ghost) step(w *world, c *call) {
 		}
 		w.token++
 		w.version++
-		w.run, w.queue, w.dead, w.stands, w.text = nil, nil, nil, nil, text{}
+		w.run, w.queue, w.dead, w.stands, w.joins, w.text = nil, nil, nil, nil, nil, text{}
 		w.purge, w.gone = 0, w.version
 		if c.kind == "delete" {
 			w.forgotten = maps.Clone(w.forgotten)
@@ -618,6 +687,9 @@ func (g *ghost) step(w *world, c *call) {
 func (g *ghost) where(w *world, id string) string {
 	var places []string
 	if w.run != nil && w.run.id == id {
+		places = append(places, "run")
+	}
+	if w.run != nil && slices.ContainsFunc(w.run.joined, func(j joinedID) bool { return j.id == id }) {
 		places = append(places, "run")
 	}
 	for _, q := range w.queue {
@@ -691,6 +763,13 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 		if r.Message.Stands != w.stands[r.Message.ID] {
 			g.x.violated("the conversation has the message of the run: %v, not %v", r.Message.Stands, w.stands[r.Message.ID])
 		}
+		var joined []joinedID
+		for _, j := range r.Joined {
+			joined = append(joined, joinedID{j.Message.ID, j.Answers})
+		}
+		if !slices.Equal(joined, w.run.joined) {
+			g.x.violated("%v have joined the run, not %v", joined, w.run.joined)
+		}
 		if h.start().Version > r.Base.Version {
 			g.x.violated("I6: the snapshot is at %d, past the base of the run, %d", h.start().Version, r.Base.Version)
 		}
@@ -711,8 +790,17 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 			g.x.violated("a blob was dropped and not deleted: %s", short(blobsOf+name))
 		}
 	}
-	if !slices.Equal(got.queue, w.queue) {
-		g.x.violated("the head has queue %v, not %v", got.queue, w.queue)
+	queue := slices.Clone(w.queue)
+	for i, id := range queue {
+		if w.joins[id] {
+			queue[i] += "+"
+		}
+		if w.stands[id] {
+			queue[i] += "!"
+		}
+	}
+	if !slices.Equal(got.queue, queue) {
+		g.x.violated("the head has queue %v, not %v", got.queue, queue)
 	}
 	if !slices.Equal(got.dead, w.dead) {
 		g.x.violated("the head has dead letters %v, not %v", got.dead, w.dead)

@@ -94,7 +94,7 @@ var happenings = []string{
 	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact",
 	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited",
 	"vacated", "beat", "replaced", "evidence", "silence",
-	"copies", "import", "fates", "expired", "loaded", "pasts", "purges", "looks",
+	"joined", "joinedEnded", "joinedLeft", "copies", "import", "fates", "expired", "loaded", "pasts", "purges", "looks",
 }
 
 var explorerSealer, _ = NewSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})
@@ -140,7 +140,8 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 		{(*actor).beat, 2 + w(3)}, {(*actor).retire, w(1) / 2},
 		{(*actor).submit, w(1)}, {(*actor).compact, w(3)}, {(*actor).view, w(1)},
 	}
-	x.busies = [][]work.WhenBusy{{work.BusyEnqueue, work.BusyEnqueue, work.BusyReject, work.BusyInterrupt, work.BusyRollback}, {work.BusyEnqueue}, {work.BusyEnqueue, work.BusyInterrupt, work.BusyRollback}}[x.rng.IntN(3)]
+	x.busies = [][]work.WhenBusy{{work.BusyEnqueue, work.BusyEnqueue, work.BusyReject, work.BusyInterrupt, work.BusyRollback}, {work.BusyEnqueue},
+		{work.BusyEnqueue, work.BusyInterrupt, work.BusyRollback}, {work.BusyJoin, work.BusyJoin, work.BusyEnqueue, work.BusyInterrupt, work.BusyRollback}}[x.rng.IntN(4)]
 	x.crowds = [][]int{{100}, {100}, {0, 1, 2, 3, 100}}[x.rng.IntN(3)]
 	x.takeovers = []work.Takeover{work.TakeoverResume, work.TakeoverRestart}
 	x.retry, x.inTurn = x.chance(0.5), x.chance(0.3)

@@ -23,6 +23,10 @@ type sight struct {
 		Attempt  int
 		Message  sightMessage
 		Base     *Position
+		Joined   []struct {
+			Message sightMessage
+			Answers int
+		}
 	}
 	Queue       sightList
 	Ended       string
@@ -174,12 +178,20 @@ func (g *ghost) entries(l sightList) []string {
 	return entries
 }
 
-// queue returns the ids of the messages that wait.
+// queue returns the ids of the messages that wait, with a mark of those that want to
+// join.
 func (g *ghost) queue(h *sight) []string {
 	ids := make([]string, 0, 8)
 	for _, entry := range g.entries(h.Queue) {
-		name, _, _ := strings.Cut(entry, ":")
-		ids = append(ids, g.message(name).ID)
+		name, rest, _ := strings.Cut(entry, ":")
+		m := g.message(name)
+		if _, joins := strings.CutSuffix(rest, ":join"); joins {
+			m.ID += "+"
+		}
+		if m.Stands {
+			m.ID += "!"
+		}
+		ids = append(ids, m.ID)
 	}
 	return ids
 }
@@ -343,6 +355,11 @@ func (g *ghost) look(h *sight) shown {
 	g.live = map[string]bool{}
 	if h.Run != nil && h.Run.Message.Blob != "" {
 		g.message(h.Run.Message.Blob)
+	}
+	if h.Run != nil {
+		for _, j := range h.Run.Joined {
+			g.message(j.Message.Blob)
+		}
 	}
 	g.lookBack(h)
 	if h.Snapshot != nil {

@@ -31,6 +31,13 @@ func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
 	if h.Run != nil && h.Run.Message.ID == id {
 		return Fate{Place: PlaceRunning, Outcome: Outcome{ID: id, RunID: h.Run.RunID}, first: h.Run.Message}, nil
 	}
+	if h.Run != nil {
+		for _, j := range h.Run.Joined {
+			if j.Message.ID == id {
+				return Fate{Place: PlaceRunning, Outcome: Outcome{ID: id, RunID: h.Run.RunID}, first: j.Message}, nil
+			}
+		}
+	}
 	dead, err := l.DeadLetters(ctx, h)
 	if err != nil {
 		return Fate{}, err

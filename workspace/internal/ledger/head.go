@@ -90,6 +90,8 @@ type Run struct {
 	// says that the last one has no calls.
 	Answers int  `json:"answers,omitempty"`
 	Ended   bool `json:"ended,omitempty"`
+	// Joined are messages that have joined it.
+	Joined []Joined `json:"joined,omitempty"`
 }
 
 // LeaseTTL returns the lifetime of the lease.

@@ -107,6 +107,17 @@ func (r *Run) appendJSON(b []byte) []byte {
 	if r.Ended {
 		b = append(jsontext.AppendName(b, "ended"), "true"...)
 	}
+	for i := range r.Joined {
+		if i == 0 {
+			b = append(jsontext.AppendName(b, "joined"), '[')
+		} else {
+			b = append(b, ',')
+		}
+		b = r.Joined[i].appendJSON(b)
+	}
+	if len(r.Joined) > 0 {
+		b = append(b, ']')
+	}
 	return append(b, '}')
 }
 
@@ -168,6 +179,9 @@ func (m *Message) appendJSON(b []byte) []byte {
 	}
 	if m.Ticket {
 		b = append(jsontext.AppendName(b, "ticket"), "true"...)
+	}
+	if m.Join {
+		b = append(jsontext.AppendName(b, "join"), "true"...)
 	}
 	if len(m.Body) > 0 {
 		b = jsontext.AppendCompact(jsontext.AppendName(b, "body"), m.Body)

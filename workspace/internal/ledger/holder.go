@@ -37,7 +37,8 @@ func (l *Ledger) Renew(ctx context.Context, by Holder) (*Head, error) {
 // Commit adds a record of a run and returns the position that it leads to. It
 // renews the lease. with, which may be nil, makes writes of the program's own in
 // the same transaction; if it fails, the error is a ProgramError, or
-// store.ErrUnknownOutcome with one.
+// store.ErrUnknownOutcome with one. The error is ErrJoin if other messages want to
+// join than by says.
 func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql.Tx) error) (Position, error) {
 	var to Position
 	commit := l.newCommit()
@@ -48,6 +49,9 @@ func (l *Ledger) Commit(ctx context.Context, by Holder, c Change, with func(*sql
 		}
 		t.renewLease(by)
 		t.Run.Answers, t.Run.Ended = by.Answers, by.Ended
+		if err := t.join(by); err != nil {
+			return err
+		}
 		if err := t.addRecord(t.runRecord(KindStep, c.Time, c.Effects)); err != nil {
 			return err
 		}
@@ -72,6 +76,7 @@ func (l *Ledger) Finish(
 		if err := t.checkHolder(by); err != nil {
 			return err
 		}
+		t.Run.Answers = by.Answers
 		r := t.runRecord(KindFinish, c.Time, c.Effects)
 		r.Ending, r.Reply, r.Stop = work.EndingFinished, reply, by.Stop
 		if err := t.endMessage(r); err != nil {
@@ -141,6 +146,9 @@ func (t *transition) giveUp(effects []state.Effect, kind work.Kind, attempts int
 		return err
 	}
 	t.outcomes = append(t.outcomes, outcomeOf(&r))
+	if err := t.endJoined(&r); err != nil {
+		return err
+	}
 	return t.addDeadLetter(attempts, reason, now)
 }
 

@@ -23,8 +23,10 @@ type Message struct {
 	Stands bool `json:"stands,omitempty"`
 	// Ticket marks a place in the queue instead of a message. Only the Manager
 	// that queued it takes its run.
-	Ticket bool            `json:"ticket,omitempty"`
-	Body   json.RawMessage `json:"body,omitempty"`
+	Ticket bool `json:"ticket,omitempty"`
+	// Join says that the message joins a run that is under way, if it can.
+	Join bool            `json:"join,omitempty"`
+	Body json.RawMessage `json:"body,omitempty"`
 	// Blob names the blob of the whole message, if it has one. Body is then
 	// empty, and has BodyBytes bytes.
 	Blob      string `json:"blob,omitempty"`
@@ -77,12 +79,22 @@ func idHash(id string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:8])
 }
 
-// queueEntry is an entry of the queue: the name of a message's blob and the hash
-// of its id.
-func queueEntry(m Message) string { return m.Blob + ":" + idHash(m.ID) }
+// queueEntry is an entry of the queue: the name of a message's blob, the hash of its
+// id, and whether it wants to join the run.
+func queueEntry(m Message) string {
+	entry := m.Blob + ":" + idHash(m.ID)
+	if m.Join {
+		entry += joinMark
+	}
+	return entry
+}
+
+const joinMark = ":join"
+
+func wantsToJoin(entry string) bool { return strings.HasSuffix(entry, joinMark) }
 
 func cutQueueEntry(entry string) (name, hash string) {
-	name, hash, _ = strings.Cut(entry, ":")
+	name, hash, _ = strings.Cut(strings.TrimSuffix(entry, joinMark), ":")
 	return name, hash
 }
 
@@ -91,7 +103,11 @@ func (h *Head) messages() []Message {
 	if h.Run == nil {
 		return nil
 	}
-	return []Message{h.Run.Message}
+	list := []Message{h.Run.Message}
+	for _, j := range h.Run.Joined {
+		list = append(list, j.Message)
+	}
+	return list
 }
 
 // allMessages yields the messages of the run, the queue and the dead letters. The

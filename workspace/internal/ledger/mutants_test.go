@@ -43,6 +43,39 @@ const (
 )
 
 var mutants = []mutant{
+	{name: "a message joins that the holder has not read", edits: []textEdit{
+		{"join.go", "		return ErrJoin", "		by.Join = nil"},
+	}},
+	{name: "a message joins from behind another", edits: []textEdit{
+		{"join.go", "			break\n", "			continue\n"},
+	}},
+	{name: "a message that no model has read ends with the run", edits: []textEdit{
+		{"join.go", "j.Answers >= t.Run.Answers", "j.Answers > t.Run.Answers"},
+	}},
+	{name: "a joined message of a run that has failed ends", edits: []textEdit{
+		{"join.go", "r.Ending == work.EndingFailed ||", ""},
+	}},
+	{name: "a joined message that was undone is forgotten", edits: []textEdit{
+		{"transition.go", "	return t.putBack(t.Run.Joined, false)", "	t.Run.Joined = nil\n	return nil"},
+	}},
+	{name: "a joined message goes back to the end of the queue", edits: []textEdit{
+		{"join.go", "		entries = append(entries, entry)", "		entries = append([]string{entry}, entries...)"},
+	}},
+	{name: "a joined message joins another run while it stands", edits: []textEdit{
+		{"join.go", "m.Stands, m.Join = body, true, false", "m.Stands = body, true"},
+	}},
+	{name: "a message with a run of its own would join another one later", edits: []textEdit{
+		{"transition.go", "	m.Join = false // it has a run of its own, which may be given up\n", ""},
+	}},
+	{name: "the blobs of joined messages are written again and not referred to", edits: []textEdit{
+		{"compact.go", "			run.Joined[i].Message = t.storeMessage(c.Messages[i])", "			_ = t.storeMessage(c.Messages[i])"},
+	}},
+	{name: "a joined message is not found", edits: []textEdit{
+		{"fate.go", "if j.Message.ID == id {", "if false {"},
+	}},
+	{name: "the blob of a joined message stays", edits: []textEdit{
+		{"join.go", "		t.dropBlob(j.Message.Blob)\n		t.outcomes", "		t.outcomes"},
+	}},
 	{name: "a workspace with a run is not listed", edits: []textEdit{
 		{"busy.go", "l.running, l.live = true, h.Run.live()", "l.live = h.Run.live()"},
 	}},

@@ -83,7 +83,7 @@ func (l *Ledger) submit(t *transition, s Submission) (work.Status, Fate, error) 
 			return work.StatusDuplicate, f, errNoChange
 		}
 	}
-	queued := t.Run != nil && s.Busy == work.BusyEnqueue
+	queued := t.Run != nil && (s.Busy == work.BusyEnqueue || s.Busy == work.BusyJoin)
 	switch {
 	case t.Run != nil && s.Busy == work.BusyReject:
 		return work.StatusRejected, Fate{}, errNoChange
@@ -107,6 +107,7 @@ func (l *Ledger) submit(t *transition, s Submission) (work.Status, Fate, error) 
 	}
 	t.Updated, t.Deleted = s.Message.At, time.Time{}
 	if queued {
+		s.Message.Join = s.Busy == work.BusyJoin
 		t.enqueue(t.storeMessage(s.Message))
 		return work.StatusQueued, Fate{}, nil
 	}

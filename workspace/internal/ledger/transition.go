@@ -101,6 +101,7 @@ func (l Lease) Vacant() Lease {
 // beginRun begins the run of a message.
 func (t *transition) beginRun(m Message, lease Lease) {
 	t.Token++
+	m.Join = false // it has a run of its own, which may be given up
 	t.Run = &Run{
 		LeaseID: lease.ID, Holder: lease.holder, RunID: lease.runID, Token: t.Token, TTL: lease.ttl.Milliseconds(),
 		Message: m, Base: t.Position(), Began: lease.began,
@@ -136,6 +137,10 @@ type Holder struct {
 	Answers int
 	Ended   bool
 	Stop    state.Stop // of the outcome, for Finish
+	// MayJoin says, for Commit, that messages may join the run, and Join which do:
+	// those that Joining has returned, in the content by now.
+	MayJoin bool
+	Join    []Message
 }
 
 // checkLease returns ErrFenced unless the holder has the lease of the run. A
@@ -243,6 +248,9 @@ func (t *transition) endMessage(r work.Record) error {
 		return nil
 	}
 	t.outcomes = append(t.outcomes, outcomeOf(&r))
+	if err := t.endJoined(&r); err != nil {
+		return err
+	}
 	return t.noteEnded(m.ID)
 }
 
@@ -315,10 +323,11 @@ func (t *transition) restartRun(now time.Time) error {
 	if err == nil && len(effects) > 0 {
 		err = t.addRecord(t.runRecord(KindRollback, now, effects))
 	}
-	if err == nil {
-		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false
+	if err != nil {
+		return err
 	}
-	return err
+	t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false
+	return t.putBack(t.Run.Joined, false)
 }
 
 // markPurge notes that the last record replaced or deleted a secret.
