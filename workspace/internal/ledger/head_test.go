@@ -127,3 +127,30 @@ func TestHeadOps(t *testing.T) {
 		require.Equal(t, known || seq > 40, h.hasOpsSince(seq), seq)
 	}
 }
+
+// A read that began before this process had seen the newest head may show an older
+// one. It may not show one that comes from another head.
+func TestAHeadThatForksIsRolledBack(t *testing.T) {
+	head := func(epoch, seq uint64, ops string) *Head { return &Head{Epoch: epoch, Seq: seq, Ops: ops} }
+	const a, b, c = "aaaaaaaA", "bbbbbbbA", "cccccccA"
+	first, second := head(5, 1, a), head(5, 2, a+b)
+	for name, row := range map[string]struct {
+		read *Head
+		want bool
+	}{
+		"the first":                     {first, true},
+		"the second":                    {second, true},
+		"another first":                 {head(5, 1, c), false},
+		"another first, of a new epoch": {head(6, 1, c), false},
+		"an older epoch":                {head(4, 9, c), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s seenHead
+			require.True(t, s.note(first, s.floor()))
+			before := s.floor()
+			require.True(t, s.note(second, before))
+			require.Equal(t, row.want, s.note(row.read, before))
+			require.Equal(t, second.mark(), s.mark())
+		})
+	}
+}

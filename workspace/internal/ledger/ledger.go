@@ -385,8 +385,7 @@ func (s *seenHead) note(h *Head, before writeMark) bool {
 		s.replace(h)
 		return true
 	}
-	known := h.nonceAt(floor.Seq)
-	if h.Epoch < min(before.Epoch, floor.Epoch) || h.Seq < min(before.Seq, floor.Seq) || floor.Seq > 0 && known != "" && known != floor.Nonce {
+	if h.Epoch < min(before.Epoch, floor.Epoch) || h.Seq < min(before.Seq, floor.Seq) || h.isFork(floor) || h.isFork(before) {
 		return false
 	}
 	if h.Epoch > floor.Epoch || h.Epoch == floor.Epoch && h.Seq >= floor.Seq {
@@ -405,6 +404,13 @@ func (s *seenHead) replace(h *Head) {
 	if !h.Deleted.IsZero() {
 		s.deletion = s.newest
 	}
+}
+
+// isFork reports whether the operations of the head show that it does not follow
+// another one.
+func (h *Head) isFork(of writeMark) bool {
+	known := h.nonceAt(of.Seq)
+	return of.Seq > 0 && known != "" && known != of.Nonce
 }
 
 // overtake makes a head follow all heads that were seen, in an epoch of its own.
