@@ -7,7 +7,6 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/backoff"
-	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
 // Emit tells [Manager.Watch] a piece of the text that a model is about to have
@@ -40,6 +39,7 @@ type liveText struct {
 	out     io.WriteCloser  // masks what is told
 	begun   int             // the texts so far
 	length  int             // of what was told
+	kept    bool            // the text is being stored as it is: no more is told
 	end     []byte          // of that, at most 2 * maxLive bytes
 
 	changed chan struct{} // with Options.Live, once there is a text: see store
@@ -62,10 +62,13 @@ func (l *liveText) emit(text string) {
 			return
 		}
 		if number != l.number {
-			l.number, l.length, l.end, l.out = number, 0, nil, nil
+			l.number, l.length, l.end, l.out, l.kept = number, 0, nil, nil, false
 			l.begun++
 		}
 		l.version = v
+	}
+	if l.kept {
+		return
 	}
 	if masks := r.Redactor(); l.out == nil || masks != l.masks {
 		l.masks, l.out = masks, masks.Writer(l)
@@ -103,11 +106,7 @@ func (l *liveText) store() {
 			return
 		case <-l.changed:
 		}
-		l.mu.Lock()
-		kept := string(l.end[max(0, len(l.end)-maxLive):])
-		text := ledger.Live{Begun: l.begun, Message: l.number, Offset: l.length - len(kept), Text: kept}
-		l.mu.Unlock()
-		if text.Message > 0 {
+		if text := l.said(); text.Message > 0 {
 			ctx, cancel := r.lease.whileHeld(r.ctx)
 			err := out.Write(ctx, text)
 			cancel()

@@ -127,6 +127,11 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 			return dropsSecret(m.opts.Schema, doc, effects)
 		},
 	}
+	if m.opts.Run != nil { // else there are no runs of messages
+		opts.Unfinished = func(doc *document.Document, u ledger.Unfinished) ([]state.Effect, error) {
+			return m.keepUnfinished(user, doc, u)
+		}
+	}
 	if owner, thread := SplitThread(user); thread != "" {
 		opts.UserPart = func() (*ledger.Ledger, error) { return m.ledger(Shared(owner)) }
 	}

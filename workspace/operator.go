@@ -58,7 +58,10 @@ func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
 }
 
 // Cancel ends a run. Its committed changes stay, and its pending tool calls are
-// answered, also those that it has suspended. The ending of its message is
+// answered, also those that it has suspended. The message stays in the conversation,
+// and behind it, as an answer with [state.StopInterrupted], the text that [Run.Emit]
+// has told of an answer that is not stored: the last 64 KiB, masked, if this Manager
+// holds the run, or else what Options.Live has stored. The ending of its message is
 // EndingCancelled, with the first 256 bytes of the reason, in which the secrets
 // of the workspace are masked. If another message waits, its run begins. Cancel
 // returns ErrNotFound unless the run with this id is under way, so it

@@ -62,8 +62,8 @@ const (
 	BusyEnqueue
 	// BusyReject rejects the message.
 	BusyReject
-	// BusyInterrupt ends the run, keeps its committed changes and handles the
-	// message.
+	// BusyInterrupt ends the run, keeps its committed changes and what was said, as
+	// Cancel does, and handles the message.
 	BusyInterrupt
 	// BusyRollback ends the run, undoes its committed changes and handles the
 	// message.

@@ -197,7 +197,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		}
 		return nil, nil, err
 	}
-	c.missing = missingBlobs{}                                    // all of them were there
+	c.missing = missingBlobs{}                                                          // all of them were there
 	if seen := c.seen.mark(); (Age{seen.Epoch, seen.Seq}).After(h.Age()) && !c.accept { // another goroutine has seen a newer head
 		return nil, nil, c.retry.wait(ctx)
 	} else if c.accept { // its successors must be newer than all heads that were seen

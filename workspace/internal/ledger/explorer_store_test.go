@@ -337,6 +337,8 @@ func (p port) write(ctx context.Context, writes []store.Write) error {
 			switch {
 			case w.Key == headOf && w.Delete:
 				a.process.seen = mark{}
+			case w.Key == headOf && p.entries[w.Key].mark.epoch > a.process.seen.epoch:
+				a.process.seen = p.entries[w.Key].mark // also a write that a failover has let through
 			case w.Key == headOf:
 				a.process.sees(p.entries[w.Key])
 			}

@@ -66,6 +66,9 @@ type Options struct {
 	// DropsSecret reports whether effects on a content replace or delete a secret.
 	// If it is nil, none do.
 	DropsSecret func(doc *document.Document, effects []state.Effect) bool
+	// Unfinished returns the effects that keep what a run has said which is cancelled
+	// or interrupted, behind what ends it. May be nil.
+	Unfinished func(content *document.Document, u Unfinished) ([]state.Effect, error)
 	// UserPart returns the ledger of what the threads of the user share. It is nil
 	// unless the workspace is a thread.
 	UserPart func() (*Ledger, error)

@@ -231,7 +231,7 @@ var mutants = []mutant{
 `},
 	}},
 	{name: "a restarted run keeps its base", edits: []textEdit{
-		{"transition.go", "		t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false\n", ""},
+		{"transition.go", "	t.Run.Base, t.Run.Answers, t.Run.Ended = t.Position(), 0, false\n", ""},
 	}},
 	{name: "the queue is left behind", edits: []textEdit{
 		{"transition.go", "	if t.Queue.len() == 0 {\n		return nil\n	}", "	if t.Queue.len() < 100 {\n		return nil\n	}"},
@@ -240,14 +240,14 @@ var mutants = []mutant{
 		{"takeover.go", "return h.LeaseState() == c.Observed", "return h.LeaseState().leaseID == c.Observed.leaseID"},
 	}},
 	{name: "another head with the same seq is believed", variant: "failover", edits: []textEdit{
-		{"ledger.go", " || floor.Seq > 0 && known != \"\" && known != floor.Nonce {", " || known == \"\" && false {"},
+		{"ledger.go", " || h.isFork(floor) || h.isFork(before) {", " {"},
 	}},
 	{name: "what was deleted is believed after a read without a head", variant: "batch", edits: []textEdit{
 		{"ledger.go", "	floor := cmp.Or(s.newest, s.deletion)\n", "	floor := s.newest\n"},
 		{"ledger.go", "	return cmp.Or(s.newest, s.deletion)\n", "	return s.newest\n"},
 	}},
 	{name: "a fork that has overtaken what was seen is believed", variant: "failover", edits: []textEdit{
-		{"ledger.go", "known != \"\" && known != floor.Nonce {", "known != \"\" && known != floor.Nonce && h.Seq == floor.Seq {"},
+		{"ledger.go", "known != \"\" && known != of.Nonce", "known != \"\" && known != of.Nonce && h.Seq == of.Seq"},
 	}},
 	{name: "a transition changes the head that is remembered", edits: []textEdit{
 		{"commit.go", "Head: h.clone(), ctx", "Head: h, ctx"},
@@ -256,14 +256,14 @@ var mutants = []mutant{
 		{"commit.go", "if remembered { // the present head may allow it", "if false {"},
 	}},
 	{name: "a head is replaced although a later one was seen", edits: []textEdit{
-		{"commit.go", "if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept {", "if seen := c.seen.mark(); false && seen.Seq > t.baseSeq {"},
+		{"commit.go", "if seen := c.seen.mark(); (Age{seen.Epoch, seen.Seq}).After(h.Age()) && !c.accept {", "if seen := c.seen.mark(); false && seen.Seq > t.baseSeq {"},
 	}},
 	{name: "a remembered head is replaced although a later one was seen", edits: []textEdit{
 		{"ledger.go", "raced || l.lastHead == nil || l.lastHead.mark() != seen {", "raced || l.lastHead == nil || seen.Seq == 0 {"},
-		{"commit.go", "if seen := c.seen.mark(); seen.Seq > t.baseSeq && !c.accept {", "if seen := c.seen.mark(); !remembered && seen.Seq > t.baseSeq && !c.accept {"},
+		{"commit.go", "if seen := c.seen.mark(); (Age{seen.Epoch, seen.Seq}).After(h.Age()) && !c.accept {", "if seen := c.seen.mark(); !remembered && (Age{seen.Epoch, seen.Seq}).After(h.Age()) && !c.accept {"},
 	}},
 	{name: "a finish does not check what was lost", variant: "failover", edits: []textEdit{
-		{"holder.go", "		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		r := t.runRecord(KindFinish", "		if err := t.checkLease(by); err != nil {\n			return err\n		}\n		r := t.runRecord(KindFinish"},
+		{"holder.go", "		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		t.Run.Answers = by.Answers\n		r := t.runRecord(KindFinish", "		if err := t.checkLease(by); err != nil {\n			return err\n		}\n		t.Run.Answers = by.Answers\n		r := t.runRecord(KindFinish"},
 	}},
 	{name: "a release does not check the lease", edits: []textEdit{
 		{"holder.go", "		if err := t.checkLease(by); err != nil {\n			return err\n		}\n		t.Run.LeaseID, t.Run.Holder, t.Run.Renewals = \"\", \"\", 0", "		if t.Run == nil {\n			return errNoChange\n		}\n		t.Run.LeaseID, t.Run.Holder, t.Run.Renewals = \"\", \"\", 0"},

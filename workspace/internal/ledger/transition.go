@@ -330,6 +330,39 @@ func (t *transition) restartRun(now time.Time) error {
 	return t.putBack(t.Run.Joined, false)
 }
 
+// Unfinished is what a run has not stored which is ended.
+type Unfinished struct {
+	RunID string
+	// Message is the body of the message of the run, or nil if the content has it.
+	Message []byte
+	Live    Live // what is stored of the text that a model was about to have said
+}
+
+// keepUnfinished returns the effects that end the run, and those that keep what it
+// has not stored.
+func (t *transition) keepUnfinished(ended []state.Effect) ([]state.Effect, error) {
+	if t.ledger.opts.Unfinished == nil || t.Run.Message.Ticket {
+		return ended, nil
+	}
+	u := Unfinished{RunID: t.Run.RunID}
+	content, err := t.reader.Content(t.ctx, t.Head, t.Position())
+	if err == nil && t.Position() == t.Run.Base {
+		u.Message, _, err = t.reader.ReadBody(t.ctx, t.Run.Message)
+	}
+	if err == nil && t.ledger.opts.Live {
+		u.Live, _, err = t.ledger.Live(t.ctx, t.Head)
+	}
+	if err != nil {
+		return nil, err
+	}
+	content = content.Clone()
+	if err := content.ApplyRecord(ended, document.Origin{}); err != nil {
+		return nil, err
+	}
+	kept, err := t.ledger.opts.Unfinished(content, u)
+	return append(ended, kept...), err
+}
+
 // markPurge notes that the last record replaced or deleted a secret.
 func (t *transition) markPurge(purge bool) {
 	if purge {
@@ -409,6 +442,9 @@ func (t *transition) endRun(
 	kind work.Kind, ending work.Ending, effects func() ([]state.Effect, error), reason string, now time.Time,
 ) error {
 	list, err := effects()
+	if err == nil && (ending == work.EndingCancelled || ending == work.EndingInterrupted) {
+		list, err = t.keepUnfinished(list)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,72 @@
+package workspace
+
+import (
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/ledger"
+)
+
+// keepUnfinished returns the effects that keep what a run has not stored that is
+// cancelled or interrupted: what its user has said, and the text that a model was
+// about to have said, as far as it was shown. The text is that of a run that is held
+// here, or else what is stored of it with Options.Live. A content that this Manager
+// cannot use keeps neither: the run ends in any case.
+func (m *Manager) keepUnfinished(user string, doc *document.Document, u ledger.Unfinished) ([]state.Effect, error) {
+	c, err := m.content(user, doc, ledger.Position{}, nil)
+	if err != nil {
+		return nil, nil
+	}
+	if u.Message != nil {
+		msg, err := decodeMessage(user, u.Message)
+		if err != nil {
+			return nil, err
+		}
+		if msg.Content != nil {
+			if err := state.Messages.Set(c.state, []state.Message{msg.Content}); err != nil {
+				return nil, nil // it has no room, with which the run would have failed
+			}
+		}
+	}
+	if r := m.localRun(u.RunID); r != nil {
+		u.Live = r.live.keep()
+	}
+	next, err := c.nextNumber()
+	if text := strings.TrimRight(u.Live.Text, " \t\r\n"); err == nil && text != "" && u.Live.Message >= next {
+		err = c.state.History().Append(state.InferenceResult{Stop: state.StopInterrupted, Output: []state.Message{state.AssistantText(text)}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.delta()
+	return d.Effects, err
+}
+
+// localRun returns the run with an id, if it is held here, or nil.
+func (m *Manager) localRun(id string) *Run {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for r := range m.localRuns {
+		if r.runID == id && r.ready && r.lease.lost() == nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// keep returns the text so far, and lets no more of it be told.
+func (l *liveText) keep() ledger.Live {
+	l.mu.Lock()
+	l.kept = true
+	l.mu.Unlock()
+	return l.said()
+}
+
+// said returns the text so far.
+func (l *liveText) said() ledger.Live {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := string(l.end[max(0, len(l.end)-maxLive):])
+	return ledger.Live{Begun: l.begun, Message: l.number, Offset: l.length - len(kept), Text: kept}
+}
