@@ -94,14 +94,17 @@ type agent struct {
 
 // newAgent opens the store and the Manager of a worker.
 func newAgent(t task, run func(a *agent, ctx context.Context, r *workspace.Run) error) (*agent, error) {
-	a := &agent{task: t}
+	a, keep, whenBusy := &agent{task: t}, 20, workspace.BusyEnqueue
+	if t.Joins {
+		keep, whenBusy = -1, workspace.BusyJoin
+	}
 	var err error
 	if a.db, err = openAddress(t.Address); err != nil {
 		return nil, err
 	}
 	a.m, err = workspace.Open(context.Background(), a.db, &workspace.Options{
 		Schema: schema, Queue: 8, TTL: t.TTL, StoreTimeout: time.Minute, // many fleets share the machine
-		Takeover: t.Takeover, Name: t.Holder, Attempts: 1 << 20, KeepMessages: 20, KeepResults: 5,
+		Takeover: t.Takeover, Name: t.Holder, Attempts: 1 << 20, KeepMessages: keep, KeepResults: 5, WhenBusy: whenBusy,
 		Run: func(ctx context.Context, r *workspace.Run) error { return run(a, ctx, r) },
 		Hooks: workspace.Hooks{
 			OnRunStart: func(_ context.Context, r *workspace.Run) {
@@ -127,7 +130,11 @@ func (a *agent) complain(r *workspace.Run, err error) {
 
 // serve is the job of a worker that handles messages and takes over runs.
 func serve(t task) error {
-	a, err := newAgent(t, (*agent).handle)
+	handle := (*agent).handle
+	if t.Joins {
+		handle = (*agent).converse
+	}
+	a, err := newAgent(t, handle)
 	if err != nil {
 		return err
 	}

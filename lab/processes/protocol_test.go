@@ -30,6 +30,7 @@ type task struct {
 	TTL      time.Duration
 	Takeover workspace.Takeover
 	Holder   string `json:",omitempty"`
+	Joins    bool   // messages join the runs of a Loop
 	Updates  bool   // each step is an update of what is shared: its run may be begun anew
 }
 
