@@ -4,7 +4,7 @@
 //	go -C examples/web run .
 //
 // Everything is in a SQLite file. Stop the program in the middle of an answer,
-// start it again, and the answer goes on; reload the page, or open it twice, and
+// start it again, and the answer is asked for again; reload the page, or open it twice, and
 // nothing is gone. The model is that of OpenAI if OPENAI_API_KEY is set, or that
 // of a server with the same API if OPENAI_BASE_URL is set as well. Otherwise it
 // is scripted.

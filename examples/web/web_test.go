@@ -411,17 +411,17 @@ func TestStopRetryDiscard(t *testing.T) {
 	live.until(ended("2"))
 	c, _ = s.chat("x")
 	require.Empty(t, c.View.Queue)
-	require.Empty(t, c.View.Messages)
+	require.Len(t, c.View.Messages, 2) // what was said stays
 	require.Len(t, c.View.Dead, 1)
 	close(goOn)
 	s.post("/threads/x/retry", `{"id":"2"}`)
 	live.until(ended("2"))
 	c, _ = s.chat("x")
 	require.Empty(t, c.View.Dead)
-	require.Len(t, c.View.Messages, 2)
+	require.Len(t, c.View.Messages, 4)
 }
 
-// A process that is killed in the middle of an answer goes on with it when it is
+// A process that is killed in the middle of an answer asks for it again when it is
 // started again.
 func TestKilledInTheMiddleOfAnAnswer(t *testing.T) {
 	goOn := make(chan struct{})
