@@ -373,6 +373,9 @@ func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outco
 		case ledger.PlaceNone:
 			return Outcome{}, fmt.Errorf("%w: message %s: it was not accepted, or has ended long ago", ErrNotFound, fault.Quote(id))
 		case ledger.PlaceEnded, ledger.PlaceDead:
+			if err := m.acknowledge(ctx, l); err != nil {
+				return Outcome{}, err
+			}
 			return outcomeOf(fate), errorOf(fate)
 		}
 		if m.inRunOf(ctx, l.User()) {
@@ -384,6 +387,9 @@ func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outco
 			return outcomeOf(fate), err
 		}
 		if i.Kind == EventEnded {
+			if err := m.acknowledge(ctx, l); err != nil {
+				return Outcome{}, err
+			}
 			return i.Outcome, i.Err
 		}
 		inTime, cancel := context.WithTimeout(ctx, m.patience())
@@ -399,6 +405,13 @@ func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outco
 			return outcomeOf(fate), err
 		}
 	}
+}
+
+// acknowledge waits until the store has acknowledged what it shows of a workspace.
+func (m *Manager) acknowledge(ctx context.Context, l *ledger.Ledger) error {
+	ctx, cancel := m.withinStoreTimeout(ctx)
+	defer cancel()
+	return l.Acknowledge(ctx)
 }
 
 // readFate returns what the store knows of a message.

@@ -113,7 +113,7 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 
 func (m *Manager) ledgerOptions(user string) ledger.Options {
 	opts := ledger.Options{
-		Live:   m.opts.Live,
+		Live: m.opts.Live, Confirm: m.db.Durability() == store.DurabilityFailover,
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
 		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: newLine(1),
 		Failed: func(ctx context.Context, err error) {

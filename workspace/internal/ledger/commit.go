@@ -135,6 +135,7 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	case err == nil:
 		c.bytes += c.inFlight
 		for _, t := range writes {
+			t.ledger.noteAcknowledged(t.Head)
 			t.ledger.cacheHead(t.Head, t.revision)
 			t.ledger.headWritten(ctx, t)
 		}
@@ -173,6 +174,13 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 	}
 	if h.hasOp(c.op) {
 		c.bytes += c.inFlight
+		again, err := c.acknowledge(ctx, h, cond)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case again:
+			return nil, nil, c.retry.wait(ctx)
+		}
 		return nil, h, nil
 	}
 	if err := c.closeAttempts(h); err != nil {

@@ -323,6 +323,8 @@ func (a *actor) send(id string) {
 			if a.x.count["duplicates"]++; status == work.StatusDuplicate && !a.x.ghost.accepted[id] {
 				a.x.violated("%s is no duplicate", id)
 			}
+			x := a.x
+			x.told[id] = x.told[id] || status == work.StatusDuplicate
 			if status == work.StatusDuplicate && (fate.ID != id || fate.Place == PlaceDead || fate.Place == PlaceNone) {
 				a.x.violated("the duplicate %s was first %+v", id, fate)
 			}

@@ -65,6 +65,7 @@ func (g *ghost) imports(w *world, from *world) {
 	w.forgotten = g.without(w.forgotten, g.heldBy(w))
 	for _, id := range g.heldBy(w) {
 		g.accepted[id] = true
+		delete(g.x.told, id)
 	}
 }
 

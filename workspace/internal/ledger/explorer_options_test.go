@@ -22,7 +22,7 @@ func passes(err error) bool {
 
 // options returns the options of a new process.
 func (p *process) options(x *explorer) Options {
-	opts := Options{Sealer: x.sealer, TTL: x.ttl, RecordBytes: x.history}
+	opts := Options{Sealer: x.sealer, TTL: x.ttl, RecordBytes: x.history, Confirm: x.variant.shows}
 	if x.retry {
 		opts.Retry = passes
 	}

@@ -31,6 +31,9 @@ const (
 type variant struct {
 	name             string
 	failover, sealed bool
+	// shows is a store that shows what it has not acknowledged. A failover, which it
+	// has, loses nothing else.
+	shows bool
 }
 
 var variants = []variant{
@@ -38,6 +41,7 @@ var variants = []variant{
 	{name: "failover", failover: true},
 	{name: "sealed", sealed: true},
 	{name: "batch"},
+	{name: "shows", failover: true, shows: true},
 }
 
 // rates are the probabilities of faults.
@@ -62,6 +66,7 @@ type explorer struct {
 	acts2   []act // of an actor with a run
 	fault   string
 
+	told            map[string]bool // the ids of messages that were called duplicates
 	queue, attempts int
 	history         int
 	ttl             time.Duration
@@ -100,7 +105,7 @@ var happenings = []string{
 var explorerSealer, _ = NewSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})
 
 func newExplorer(seed uint64, tracing bool) *explorer {
-	x := &explorer{schedule: newSchedule(seed, 1, tracing), fault: os.Getenv("STATE_FAULT")}
+	x := &explorer{schedule: newSchedule(seed, 1, tracing), told: map[string]bool{}, fault: os.Getenv("STATE_FAULT")}
 	list := variants
 	if only := os.Getenv("STATE_VARIANT"); only != "" {
 		list = slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return v.name != only })

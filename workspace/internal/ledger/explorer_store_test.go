@@ -144,6 +144,9 @@ func (s *faultyStore) failOver() {
 	}
 	n := max(0, len(s.past)-2-s.x.rng.IntN(4))
 	to := s.past[n]
+	if s.x.variant.shows {
+		s.x.checkTold(to.world)
+	}
 	s.past = s.past[:n+1]
 	s.entries = maps.Clone(to.entries)
 	s.late = nil // connections do not survive a failover
@@ -153,6 +156,22 @@ func (s *faultyStore) failOver() {
 	s.x.ghost.back(to.world)
 	s.x.count["failovers"]++
 	s.x.logf("the store fails over to seq %d", to.world.seq)
+}
+
+// checkTold requires that a failover to a world loses nothing of which a call has told
+// a success.
+func (x *explorer) checkTold(to *world) {
+	now := x.ghost.world
+	for _, c := range x.calls {
+		if c.result == made && slices.Contains(now.calls, c) && !slices.Contains(to.calls, c) {
+			x.violated("%v was acknowledged, and is lost", c)
+		}
+	}
+	for id := range x.told {
+		if x.ghost.where(now, id) != "" && x.ghost.where(to, id) == "" {
+			x.violated("%s was called a duplicate, and is lost", id)
+		}
+	}
 }
 
 func (s *faultyStore) photograph(w *world) {
@@ -334,6 +353,9 @@ func (p port) write(ctx context.Context, writes []store.Write) error {
 	}
 	if err == nil {
 		for _, w := range r.writes {
+			if w.Key == headOf && x.variant.shows { // what was written before is acknowledged by that
+				p.past = p.past[len(p.past)-1:]
+			}
 			switch {
 			case w.Key == headOf && w.Delete:
 				a.process.seen = mark{}

@@ -31,6 +31,7 @@ type Ledger struct {
 	seen  seenHead
 
 	mu           sync.Mutex
+	acknowledged writeMark      // the head of the latest write that the store has acknowledged, with Options.Confirm
 	lastHead     *Head          // the head read or written last
 	lastRevision store.Revision // of lastHead
 	raced        bool           // another writer has replaced lastHead before an operation did
@@ -72,6 +73,9 @@ type Options struct {
 	// UserPart returns the ledger of what the threads of the user share. It is nil
 	// unless the workspace is a thread.
 	UserPart func() (*Ledger, error)
+	// Confirm says that the store shows writes which it has not acknowledged and may
+	// take back. A write is then made when a write behind it is acknowledged.
+	Confirm bool
 	// Live says that the runs have a Live.
 	Live bool
 	// Turns puts the writes of this process in order; may be nil.

@@ -43,6 +43,18 @@ const (
 )
 
 var mutants = []mutant{
+	{name: "what is shown counts as written", variant: "shows", edits: []textEdit{
+		{"acknowledge.go", "if !l.opts.Confirm || h.Seq == 0 || l.isAcknowledged(h) {", "if h.Seq >= 0 || l.isAcknowledged(h) {"},
+	}},
+	{name: "a duplicate of what is shown is told", variant: "shows", edits: []textEdit{
+		{"submission.go", "			err = l.Acknowledge(ctx) // the first message may not be\n", ""},
+	}},
+	{name: "a write that is not acknowledged acknowledges those before", variant: "shows", edits: []textEdit{
+		{"acknowledge.go", "	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnknownOutcome):", "	case errors.Is(err, store.ErrUnknownOutcome):\n	case errors.Is(err, store.ErrConflict):"},
+	}},
+	{name: "any head counts as acknowledged", variant: "shows", edits: []textEdit{
+		{"acknowledge.go", "l.acknowledged == h.mark()", "l.acknowledged.Seq > 0"},
+	}},
 	{name: "a message joins that the holder has not read", edits: []textEdit{
 		{"join.go", "		return ErrJoin", "		by.Join = nil"},
 	}},

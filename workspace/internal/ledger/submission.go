@@ -54,7 +54,9 @@ func (l *Ledger) Submit(ctx context.Context, s Submission) (*Head, work.Status, 
 		return err
 	})
 	if errors.Is(err, errNoChange) {
-		h, err = read, nil
+		if h, err = read, nil; status == work.StatusDuplicate {
+			err = l.Acknowledge(ctx) // the first message may not be
+		}
 	}
 	if err != nil {
 		status = ""
