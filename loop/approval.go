@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
@@ -81,15 +80,6 @@ func indexOfKey(calls []state.ToolCall, key string) int {
 		}
 	}
 	return -1
-}
-
-// sameCall reports whether two calls are the same one. If one has no key, because
-// a framework does not keep it, the id and the name decide.
-func sameCall(a, b state.ToolCall) bool {
-	if a.Key != "" && b.Key != "" {
-		return a.Key == b.Key
-	}
-	return (a.ID == b.ID || a.ID == callkey.IDOf(b.ID, b.Key) || b.ID == callkey.IDOf(a.ID, a.Key)) && a.Name == b.Name
 }
 
 // answerOrphans answers approved calls of agents that the Loop has no longer,

@@ -341,16 +341,6 @@ func (r *looping) ask(name string) error {
 	}
 }
 
-// removeCall removes a call from a list. It reports whether the list had it.
-func removeCall(calls *[]state.ToolCall, c state.ToolCall) bool {
-	i := indexOfCall(*calls, c)
-	if i < 0 {
-		return false
-	}
-	*calls = slices.Delete(*calls, i, i+1)
-	return true
-}
-
 // sinceUser returns what was said since the user has spoken.
 func sinceUser(msgs []state.Message) []state.Message {
 	n := len(msgs)
