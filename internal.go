@@ -45,6 +45,37 @@ func (Insider) CallExtra(m Message, k int) (string, bool) { return m.(bodied).ca
 // SharedCalls returns the calls of a message, which must not be changed.
 func (Insider) SharedCalls(m ToolCallMessage) []ToolCall { return m.toolCalls() }
 
+// CallsOf returns the calls in messages, in their order.
+func (Insider) CallsOf(msgs ...Message) (calls []ToolCall) {
+	for _, m := range msgs {
+		if m, ok := m.(ToolCallMessage); ok {
+			calls = append(calls, m.toolCalls()...)
+		}
+	}
+	return calls
+}
+
+// RecordedCalls returns the calls in said as the agent of a handle has recorded
+// them last, with their keys, or as they are in said if it has not.
+func (i Insider) RecordedCalls(st *State, said []Message) []ToolCall {
+	calls := i.CallsOf(said...)
+	if len(calls) == 0 {
+		return nil
+	}
+	seen, agent := st.History().seen(), st.Agent()
+	for n := seen.len() - 1; n >= 0; n-- {
+		r := seen.at(n)
+		if r.agent != agent {
+			continue
+		}
+		recorded := i.CallsOf(seen.stack.messages(r.output)...)
+		if slices.EqualFunc(recorded, calls, func(a, b ToolCall) bool { return a.ID == b.ID && a.Name == b.Name && a.Input == b.Input }) {
+			return recorded
+		}
+	}
+	return calls
+}
+
 // DecodeChecked is [DecodeMessage] for JSON that has been checked, by
 // jsontext.Check or because it was made of parts that were. Package provider
 // makes messages of a body that is checked as a whole. It does not retain data.
@@ -199,6 +230,9 @@ func declareTypes() bool {
 	}
 	return true
 }
+
+// Members returns the agents of a team, sorted.
+func (Insider) Members(t Team) []string { return t.members() }
 
 // Admitted returns the agents of the team of a State that are in a scope. Without
 // a team, they are those that the scope names.

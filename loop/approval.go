@@ -96,7 +96,7 @@ func (r *looping) answerOrphans() error {
 		}
 		agent, said := "", false
 		for _, result := range st.History().All() {
-			if calls := callsOf(result.Output); removeCall(&calls, c) {
+			if calls := inside.CallsOf(result.Output...); removeCall(&calls, c) {
 				agent, said = result.Agent, true
 			}
 		}

@@ -215,7 +215,7 @@ func (t *Turn) repeated(c state.ToolCall) (key string) {
 		if r.Agent != t.st.Agent() {
 			continue
 		}
-		if said := callsOf(r.Output); len(said) > 0 {
+		if said := inside.CallsOf(r.Output...); len(said) > 0 {
 			i := slices.IndexFunc(said, func(o state.ToolCall) bool { return c.ID != "" && sameCall(o, c) && o.Input.Equal(c.Input) })
 			if key = ""; i >= 0 {
 				key = said[i].Key
@@ -229,7 +229,7 @@ func (t *Turn) repeated(c state.ToolCall) (key string) {
 func (t *Turn) left(c state.ToolCall) (calls []state.ToolCall) {
 	open := t.st.History().Pending()
 	for _, r := range t.st.History().All() {
-		said := callsOf(r.Output)
+		said := inside.CallsOf(r.Output...)
 		if r.Agent == t.st.Agent() && slices.ContainsFunc(said, func(o state.ToolCall) bool { return sameCall(o, c) && hasCall(open, o) }) {
 			calls = said
 		}

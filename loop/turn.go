@@ -200,7 +200,7 @@ func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 	if err := t.st.History().Append(r); err != nil {
 		return false, err
 	}
-	calls := t.recorded(r)
+	calls := inside.RecordedCalls(t.st, r.Output)
 	if t.ended, t.cut = &e, nil; e.cut {
 		if err := t.answerCut(calls, r.Stop); err != nil {
 			return false, err
@@ -218,35 +218,6 @@ func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 		t.heard(r.Output, e)
 	}
 	return e.more, nil
-}
-
-// recorded returns the calls of an answer that was appended just now, with their
-// keys.
-func (t *Turn) recorded(r state.InferenceResult) []state.ToolCall {
-	said := callsOf(r.Output)
-	if len(said) == 0 {
-		return nil
-	}
-	for i := t.st.History().Len() - 1; i >= 0; i-- {
-		last, ok := t.st.History().At(i)
-		calls := callsOf(last.Output)
-		if ok && last.Agent == t.st.Agent() && slices.EqualFunc(calls, said, func(a, b state.ToolCall) bool {
-			return a.ID == b.ID && a.Name == b.Name && a.Input == b.Input
-		}) {
-			return calls
-		}
-	}
-	return said
-}
-
-// callsOf returns the calls in messages.
-func callsOf(msgs []state.Message) (calls []state.ToolCall) {
-	for _, m := range msgs {
-		if m, ok := m.(state.ToolCallMessage); ok {
-			calls = append(calls, m.Calls()...)
-		}
-	}
-	return calls
 }
 
 // setCalls replaces the calls that Call makes.
