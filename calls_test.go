@@ -30,7 +30,9 @@ func callTo(ids ...string) state.InferenceResult {
 }
 
 // callsSaid returns the calls of a conversation.
-func callsSaid(st *state.State) []state.ToolCall { return insider.CallsOf(state.Messages.GetOr(st, nil)...) }
+func callsSaid(st *state.State) []state.ToolCall {
+	return insider.CallsOf(state.Messages.GetOr(st, nil)...)
+}
 
 // talk is a conversation in a fork, with the ids that it must and those that it
 // may know: what was cut off a conversation may still count.
@@ -121,4 +123,28 @@ func TestRecordedCallsAreThoseOfTheAgent(t *testing.T) {
 	other := callTo("1", "2")
 	other.Output[1] = state.ToolCalls(state.ToolCall{ID: "1", Name: "look", Input: "[]"}, state.ToolCall{ID: "2", Name: "look", Input: "{}"})
 	require.Equal(t, []string{"", ""}, keys(insider.RecordedCalls(a, other.Output)), "with another input")
+}
+
+// Two agents of which one may not read the conversation may have calls of one id.
+// It is the call of the agent who asks, and else the latest.
+func TestAnIDNamesTheCallOfTheAgent(t *testing.T) {
+	st := state.New(state.MustSchema(state.Team{"a": {"b", "c"}}, &state.Field[[]state.Message]{Name: "messages", Read: state.Only("a", "c"), Write: state.Only("a", "c")}))
+	for _, agent := range []string{"a", "b", "a"} {
+		require.NoError(t, st.As(agent).History().Append(callTo("1")))
+	}
+	results := st.History().Results()
+	keyIn := func(i int) string { return insider.CallsOf(results[i].Output...)[0].Key }
+	again := callkey.IDOf("1", keyIn(2))
+	require.NotEqual(t, "1", again, "a reads that it repeats")
+	for agent, want := range map[string]string{"a": keyIn(0), "b": keyIn(1), "c": keyIn(1)} {
+		handle := st.As(agent)
+		require.Equal(t, want, insider.KeyOfID(handle, "1"), agent)
+		given := []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "look"}), state.ToolResult(state.ToolCall{ID: "1", Name: "look"}, "1")}
+		keyed := insider.WithKeys(handle, given)
+		require.Equal(t, want, insider.CallsOf(keyed...)[0].Key, agent)
+		require.Equal(t, want, keyed[1].(state.ToolResultMessage).Call().Key, agent)
+	}
+	require.Equal(t, keyIn(2), insider.KeyOfID(st.As("a"), again))
+	require.Empty(t, insider.KeyOfID(st.As("b"), again), "b does not see it")
+	require.Empty(t, insider.KeyOfID(st, "2"))
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -321,12 +322,7 @@ func (Insider) KeepSecrets(st *State, values []JSON) error {
 // and the results have the keys of the recorded calls that requests name by their
 // ids.
 func (Insider) WithKeys(st *State, msgs []Message) []Message {
-	keys := map[string]string{}
-	for _, r := range st.History().All() {
-		for _, c := range callsIn(r.Output) {
-			keys[callkey.IDOf(c.ID, c.Key)] = c.Key
-		}
-	}
+	keys := keysByID(st)
 	msgs = slices.Clone(msgs)
 	for i, m := range msgs {
 		switch m := m.(type) {
@@ -343,15 +339,23 @@ func (Insider) WithKeys(st *State, msgs []Message) []Message {
 	return msgs
 }
 
-// KeyOfID returns the key of the latest recorded call that requests name by an id, or
-// "".
-func (Insider) KeyOfID(st *State, id string) (key string) {
+// KeyOfID returns the key of the recorded call that requests name by an id, or "".
+func (Insider) KeyOfID(st *State, id string) string { return keysByID(st)[id] }
+
+// keysByID returns the keys of the recorded calls by the ids by which requests name
+// them. Of calls with one id, those of the handle's agent come before those of
+// agents that do not see them, and then the latest.
+func keysByID(st *State) map[string]string {
+	others, own := map[string]string{}, map[string]string{}
 	for _, r := range st.History().All() {
+		keys := others
+		if r.Agent == st.Agent() {
+			keys = own
+		}
 		for _, c := range callsIn(r.Output) {
-			if callkey.IDOf(c.ID, c.Key) == id {
-				key = c.Key
-			}
+			keys[callkey.IDOf(c.ID, c.Key)] = c.Key
 		}
 	}
-	return key
+	maps.Copy(others, own)
+	return others
 }

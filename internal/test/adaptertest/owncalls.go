@@ -17,12 +17,13 @@ import (
 
 // OwnCalls holds an adapter to the calls of its agent, which is "search": while an
 // answer with a call is committed, another agent, which may not read the
-// conversation, records one with a call of its own. answer answers the message of a
-// run with tools, and with a model that says what next returns for a prompt.
+// conversation, records one with a call of its own, of another id or of the same.
+// answer answers the message of a run with tools, and with a model that says what
+// next returns for a prompt.
 func OwnCalls(t *testing.T, fields []state.Part, answer func(
 	ctx context.Context, run *workspace.Run, tools []*tool.Tool, next func(prompt []state.Message) (state.Message, error),
 ) error) {
-	for _, id := range []string{"other"} {
+	for _, id := range []string{"other", "own"} {
 		t.Run(id, func(t *testing.T) {
 			own, other := state.ToolCall{ID: "own", Name: "look"}, state.ToolCall{ID: id, Name: "look"}
 			look := tool.Must(tool.New("look", "Looks.", func(context.Context, struct{}) (string, error) { return "seen", nil }))
