@@ -1,7 +1,6 @@
 package state
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 
@@ -238,146 +237,11 @@ type answers struct {
 	given  []answer // by call
 }
 
-// callPlace is a call and the message of an output that it is in.
-type callPlace struct {
-	*ToolCall
-	message int
-}
-
 // answer is a result and the number of the call that it answers, among all
 // calls of an output.
 type answer struct {
 	call    int
 	message ToolResultMessage
-}
-
-// callsIn returns the calls of an output.
-func callsIn(output []Message) []callPlace {
-	var calls []callPlace
-	for i, m := range output {
-		if m, ok := m.(ToolCallMessage); ok {
-			list := m.toolCalls()
-			for n := range list {
-				calls = append(calls, callPlace{&list[n], i})
-			}
-		}
-	}
-	return calls
-}
-
-// callMatcher finds the calls that results answer, each of which has at most
-// one answer.
-//
-// A result that has the key of a call answers that call alone. One without a key
-// knows the call by its id, or by its name if the provider gives no ids: it
-// answers the first such call, of those with one id preferably one of the same
-// name.
-type callMatcher struct {
-	calls   []callPlace
-	taken   []bool // by call: it has an answer
-	numbers []int  // of the calls that results answer, by the place of the result, or -1
-
-	keys   map[string]int       // the calls by their keys
-	labels map[string]*likeness // the calls that a result without a key may answer, by labelOf
-}
-
-// likeness is the calls with one id, or with one name if they have no ids.
-type likeness struct {
-	calls []int
-	first int // the calls in front of it are taken
-}
-
-// newMatcher returns a matcher for calls that all are open.
-func newMatcher(calls []callPlace) *callMatcher {
-	m := &callMatcher{
-		calls: calls, taken: make([]bool, len(calls)), keys: make(map[string]int, len(calls)), labels: make(map[string]*likeness, len(calls)),
-	}
-	for i, c := range calls {
-		if c.Key != "" {
-			m.keys[c.Key] = i
-		}
-		label := labelOf(*c.ToolCall)
-		if m.labels[label] == nil {
-			m.labels[label] = &likeness{}
-		}
-		m.labels[label].calls = append(m.labels[label].calls, i)
-	}
-	return m
-}
-
-// labelOf returns the id of a call, or its name if it has none, as a text.
-func labelOf(c ToolCall) string {
-	if c.ID == "" {
-		return "name " + c.Name
-	}
-	return "id " + c.ID
-}
-
-// match returns the first open call that a result with this call may answer. It
-// is -1 if there is none; known says whether one that is taken is such a call.
-func (m *callMatcher) match(call ToolCall) (number int, known bool) {
-	if i, ok := m.keys[call.Key]; ok && call.Key != "" {
-		if m.taken[i] {
-			return -1, true
-		}
-		return i, true
-	}
-	like := m.labels[labelOf(call)]
-	if like == nil {
-		return -1, false
-	}
-	for like.first < len(like.calls) && m.taken[like.calls[like.first]] {
-		like.first++
-	}
-	from := like.first
-	if call.Key != "" { // of a call that is not here: only those without keys are like it
-		from = 0
-	}
-	number, known = -1, from > 0
-	for _, i := range like.calls[from:] {
-		c := m.calls[i]
-		if call.Key != "" && c.Key != "" {
-			continue // another call
-		}
-		known = true
-		switch {
-		case m.taken[i]:
-		case c.Name == call.Name:
-			return i, true
-		case number < 0:
-			number = i
-		}
-	}
-	return number, known
-}
-
-// checkName returns an error if the call that a new answer would be matched with
-// has another name than the answer says. Recorded results may have any name.
-func (m *callMatcher) checkName(number int, answered ToolCall) error {
-	if number < 0 || answered.Name == "" || m.calls[number].Name == answered.Name {
-		return nil
-	}
-	by := "id"
-	if answered.Key != "" && answered.Key == m.calls[number].Key {
-		by = "key"
-	} else if slices.ContainsFunc(m.calls, func(c callPlace) bool { return c.ID == answered.ID && c.Name == answered.Name }) {
-		return ErrAnswered
-	}
-	return fmt.Errorf("%w: the call with this %s is of %s", ErrUnknownCall, by, fault.Quote(m.calls[number].Name))
-}
-
-// take takes the call that a message answers and returns its number, or -1 if
-// it answers none.
-func (m *callMatcher) take(msg Message) int {
-	r, ok := msg.(ToolResultMessage)
-	if !ok {
-		return -1
-	}
-	number, _ := m.match(r.Call())
-	if number >= 0 {
-		m.taken[number] = true
-	}
-	return number
 }
 
 // placeOf returns where the answer to a call belongs among answers to the calls
@@ -506,9 +370,4 @@ func (a *answers) takeElsewhere(conversation *persist.List, taken []bool, from, 
 	for i := range open {
 		taken[from+i] = taken[from+i] || copied && !open[i]
 	}
-}
-
-func isToolCall(m Message) bool {
-	_, ok := m.(ToolCallMessage)
-	return ok
 }

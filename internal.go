@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -44,6 +45,37 @@ func (Insider) CallExtra(m Message, k int) (string, bool) { return m.(bodied).ca
 
 // SharedCalls returns the calls of a message, which must not be changed.
 func (Insider) SharedCalls(m ToolCallMessage) []ToolCall { return m.toolCalls() }
+
+// CallsOf returns the calls in messages, in their order.
+func (Insider) CallsOf(msgs ...Message) (calls []ToolCall) {
+	for _, m := range msgs {
+		if m, ok := m.(ToolCallMessage); ok {
+			calls = append(calls, m.toolCalls()...)
+		}
+	}
+	return calls
+}
+
+// RecordedCalls returns the calls in said as the agent of a handle has recorded
+// them last, with their keys, or as they are in said if it has not.
+func (i Insider) RecordedCalls(st *State, said []Message) []ToolCall {
+	calls := i.CallsOf(said...)
+	if len(calls) == 0 {
+		return nil
+	}
+	seen, agent := st.History().seen(), st.Agent()
+	for n := seen.len() - 1; n >= 0; n-- {
+		r := seen.at(n)
+		if r.agent != agent {
+			continue
+		}
+		recorded := i.CallsOf(seen.stack.messages(r.output)...)
+		if slices.EqualFunc(recorded, calls, func(a, b ToolCall) bool { return a.ID == b.ID && a.Name == b.Name && a.Input == b.Input }) {
+			return recorded
+		}
+	}
+	return calls
+}
 
 // DecodeChecked is [DecodeMessage] for JSON that has been checked, by
 // jsontext.Check or because it was made of parts that were. Package provider
@@ -200,6 +232,9 @@ func declareTypes() bool {
 	return true
 }
 
+// Members returns the agents of a team, sorted.
+func (Insider) Members(t Team) []string { return t.members() }
+
 // Admitted returns the agents of the team of a State that are in a scope. Without
 // a team, they are those that the scope names.
 func (Insider) Admitted(st *State, s Scope) []string {
@@ -287,12 +322,7 @@ func (Insider) KeepSecrets(st *State, values []JSON) error {
 // and the results have the keys of the recorded calls that requests name by their
 // ids.
 func (Insider) WithKeys(st *State, msgs []Message) []Message {
-	keys := map[string]string{}
-	for _, r := range st.History().All() {
-		for _, c := range callsIn(r.Output) {
-			keys[callkey.IDOf(c.ID, c.Key)] = c.Key
-		}
-	}
+	keys := keysByID(st)
 	msgs = slices.Clone(msgs)
 	for i, m := range msgs {
 		switch m := m.(type) {
@@ -309,15 +339,23 @@ func (Insider) WithKeys(st *State, msgs []Message) []Message {
 	return msgs
 }
 
-// KeyOfID returns the key of the latest recorded call that requests name by an id, or
-// "".
-func (Insider) KeyOfID(st *State, id string) (key string) {
+// KeyOfID returns the key of the recorded call that requests name by an id, or "".
+func (Insider) KeyOfID(st *State, id string) string { return keysByID(st)[id] }
+
+// keysByID returns the keys of the recorded calls by the ids by which requests name
+// them. Of calls with one id, those of the handle's agent come before those of
+// agents that do not see them, and then the latest.
+func keysByID(st *State) map[string]string {
+	others, own := map[string]string{}, map[string]string{}
 	for _, r := range st.History().All() {
+		keys := others
+		if r.Agent == st.Agent() {
+			keys = own
+		}
 		for _, c := range callsIn(r.Output) {
-			if callkey.IDOf(c.ID, c.Key) == id {
-				key = c.Key
-			}
+			keys[callkey.IDOf(c.ID, c.Key)] = c.Key
 		}
 	}
-	return key
+	maps.Copy(others, own)
+	return others
 }

@@ -12,13 +12,10 @@ folder=$(mktemp -d)
 trap 'chmod -R u+w -- "$folder"; rm -rf -- "$folder"' EXIT
 cd -- "$folder"
 export GOWORK=off GOFLAGS=-mod=mod
-cat >go.mod <<'END'
-module finding
-
-go 1.25.0
-
-require google.golang.org/genai v1.77.0
-END
+go mod init finding 2>get.log && go get google.golang.org/genai@v1.77.0 2>>get.log || {
+	cat get.log >&2
+	exit 1
+}
 cat >main.go <<'END'
 package main
 

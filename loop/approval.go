@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
@@ -83,15 +82,6 @@ func indexOfKey(calls []state.ToolCall, key string) int {
 	return -1
 }
 
-// sameCall reports whether two calls are the same one. If one has no key, because
-// a framework does not keep it, the id and the name decide.
-func sameCall(a, b state.ToolCall) bool {
-	if a.Key != "" && b.Key != "" {
-		return a.Key == b.Key
-	}
-	return (a.ID == b.ID || a.ID == callkey.IDOf(b.ID, b.Key) || b.ID == callkey.IDOf(a.ID, a.Key)) && a.Name == b.Name
-}
-
 // answerOrphans answers approved calls of agents that the Loop has no longer,
 // which nobody would make: their agents have left the program since.
 func (r *looping) answerOrphans() error {
@@ -106,7 +96,7 @@ func (r *looping) answerOrphans() error {
 		}
 		agent, said := "", false
 		for _, result := range st.History().All() {
-			if calls := callsOf(result.Output); removeCall(&calls, c) {
+			if calls := inside.CallsOf(result.Output...); removeCall(&calls, c) {
 				agent, said = result.Agent, true
 			}
 		}

@@ -33,17 +33,11 @@ func checkMember(st *state.State, name string) error {
 	if name == "" || team == nil {
 		return nil
 	}
-	members := map[string]bool{}
-	for above, below := range team {
-		members[above] = true
-		for _, agent := range below {
-			members[agent] = true
-		}
-	}
-	if members[name] {
+	members := inside.Members(team)
+	if slices.Contains(members, name) {
 		return nil
 	}
-	return invalid("the Team of the schema has no agent %s, which the Loop has; it has %q", fault.Quote(name), slices.Sorted(maps.Keys(members)))
+	return invalid("the Team of the schema has no agent %s, which the Loop has; it has %q", fault.Quote(name), members)
 }
 
 // checkTools returns an error if two tools of an agent have one name.

@@ -201,7 +201,7 @@ func (r *looping) hear(agent string, output []state.Message, e ending) {
 	defer r.mu.Unlock()
 	r.steps++
 	r.ended, r.stop, r.again = !e.more, e.err, nil
-	if e.more && (e.cut || len(callsOf(output)) == 0) {
+	if e.more && (e.cut || len(inside.CallsOf(output...)) == 0) {
 		r.again = &agent
 	}
 	if text := textOf(output...); text != "" {
@@ -276,7 +276,7 @@ func (r *looping) next() (name string, more bool, err error) {
 // waiting returns ErrSuspended if calls wait that a model has made since the user
 // has spoken.
 func (r *looping) waiting() error {
-	calls := callsOf(sinceUser(state.Messages.GetOr(r.st, nil)))
+	calls := inside.CallsOf(sinceUser(state.Messages.GetOr(r.st, nil))...)
 	var waits []suspendedCall
 	for _, name := range r.names {
 		for _, w := range r.turns[name].waiting() {
@@ -340,16 +340,6 @@ func (r *looping) ask(name string) error {
 			return fmt.Errorf("loop: the agent %s: %w", fault.Quote(name), err)
 		}
 	}
-}
-
-// removeCall removes a call from a list. It reports whether the list had it.
-func removeCall(calls *[]state.ToolCall, c state.ToolCall) bool {
-	i := indexOfCall(*calls, c)
-	if i < 0 {
-		return false
-	}
-	*calls = slices.Delete(*calls, i, i+1)
-	return true
 }
 
 // sinceUser returns what was said since the user has spoken.

@@ -30,7 +30,7 @@ func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Messag
 	if err != nil {
 		return nil, fmt.Errorf("loop: the calls that were left: %w", err)
 	}
-	said := callsOf(sinceUser(msgs))
+	said := inside.CallsOf(sinceUser(msgs)...)
 	for _, c := range t.waiting() {
 		if len(results) < len(left) && hasCall(left, c.ToolCall) && hasCall(said, c.ToolCall) {
 			return nil, errWaiting(c)
@@ -68,7 +68,7 @@ func lateLast(msgs []state.Message, c state.ToolCall) []state.Message {
 		return msgs
 	}
 	for first, m := range slices.Backward(msgs) {
-		if !hasCall(callsOf([]state.Message{m}), c) {
+		if !hasCall(inside.CallsOf(m), c) {
 			continue
 		}
 		end := first + 1

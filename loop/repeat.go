@@ -62,7 +62,7 @@ type madeCall struct {
 // order of the calls.
 func madeCalls(msgs []state.Message) (made []madeCall) {
 	said := sinceUser(msgs)
-	for _, c := range callsOf(said) {
+	for _, c := range inside.CallsOf(said...) {
 		for _, m := range said {
 			if result, ok := m.(state.ToolResultMessage); ok && sameCall(result.Call(), c) {
 				made = append(made, madeCall{c, result})

@@ -63,7 +63,7 @@ type ending struct {
 // endingOf returns what comes after an answer that is about to be recorded. The
 // error is a StopError of an answer that is not to be recorded.
 func (t *Turn) endingOf(r state.InferenceResult) (ending, error) {
-	calls := len(callsOf(r.Output)) > 0
+	calls := len(inside.CallsOf(r.Output...)) > 0
 	stop := r.Stop
 	if !calls && saysNothing(r.Output) && (stop == "" || (stop == state.StopEnd || stop == state.StopCalls) && !t.hasSaidBefore(r)) {
 		stop = state.StopFailed
@@ -106,11 +106,11 @@ func (t *Turn) hasSaidBefore(r state.InferenceResult) bool {
 // user has said nothing since.
 func (t *Turn) wasCut() bool {
 	last, ok := t.lastAnswer()
-	calls := callsOf(last.Output)
+	calls := inside.CallsOf(last.Output...)
 	if !ok || len(calls) == 0 || last.Stop != state.StopLength && last.Stop != state.StopFailed {
 		return false
 	}
-	return t.ended != nil || hasCall(callsOf(sinceUser(state.Messages.GetOr(t.base, nil))), calls[0])
+	return t.ended != nil || hasCall(inside.CallsOf(sinceUser(state.Messages.GetOr(t.base, nil))...), calls[0])
 }
 
 // lastAnswer returns the last answer of the agent.
@@ -226,7 +226,7 @@ func (r *looping) resume(msgs []state.Message) {
 		return
 	}
 	for name, turn := range r.turns {
-		if turn.st.Agent() == last.Agent && (last.Stop == state.StopPaused || len(callsOf(last.Output)) > 0) {
+		if turn.st.Agent() == last.Agent && (last.Stop == state.StopPaused || len(inside.CallsOf(last.Output...)) > 0) {
 			r.again = &name
 		}
 	}

@@ -25,8 +25,8 @@ func (incompleteError) Unwrap() error { return io.ErrUnexpectedEOF }
 
 // Error reports JSON of a kind that the format does not allow at Path. It is
 // [state.ErrWrongType], or [state.ErrLimitExceeded] for JSON that is too deep
-// or too large, or has too many calls. It never holds a value. A member that is not a word of a format is
-// shown as […] where the JSON itself is wrong.
+// or too large, or has too many calls. It never holds a value. A member that is
+// not a word of a format is shown as […] where the JSON itself is wrong.
 type Error struct {
 	Format  string // the name of the format
 	Path    string // such as $.messages[3].content

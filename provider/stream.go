@@ -157,9 +157,9 @@ func (s *Stream) Done() bool { return !s.failed && (s.done || s.assembler.Ended(
 // Result returns what has come so far, as [Format.DecodeResponse] returns it
 // for the whole response. It may be called again, and between writes. An event
 // at the end counts without the empty line after it. Raw is what was written,
-// byte for byte, without the comments of server-sent events. The error is [ErrIncomplete] if the end is missing, joined with
-// the errors of single events. The result then contains the data of the other
-// events.
+// byte for byte, without the comments of server-sent events. The error is
+// [ErrIncomplete] if the end is missing, joined with the errors of single events.
+// The result then contains the data of the other events.
 func (s *Stream) Result() (state.InferenceResult, error) {
 	result := state.InferenceResult{Raw: s.raw.String()}
 	if s.over != nil {

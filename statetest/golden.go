@@ -15,9 +15,9 @@ import (
 
 // Golden fails the test if got is not the text of the file testdata/name, and
 // reports whether it is. Line endings do not count, and the keys of calls in JSON
-// of messages, which are random, are key_1, key_2 … in the order in which they appear. With the flag update, or
-// STATETEST_UPDATE=1, it writes the file instead. A name that leaves testdata is
-// misuse.
+// of messages, which are random, are key_1, key_2 … in the order in which they
+// appear. With the flag update, or STATETEST_UPDATE=1, it writes the file
+// instead. A name that leaves testdata is misuse.
 func Golden(t testing.TB, name, got string) bool {
 	t.Helper()
 	if !filepath.IsLocal(filepath.FromSlash(name)) || filepath.Clean(name) == "." {

@@ -192,9 +192,9 @@ type Transactor interface {
 	// In returns the store within a transaction of the program: it sees what the
 	// transaction sees, and what it writes is written when the program commits.
 	// The transaction must be one of the same database, and of the pool of the
-	// store if that has one. The program may use the result until the transaction ends, from one goroutine at a time. A
-	// conflict leaves the transaction as it was before; after another error, it
-	// is to be rolled back.
+	// store if that has one. The program may use the result until the transaction
+	// ends, from one goroutine at a time. A conflict leaves the transaction as it
+	// was before; after another error, it is to be rolled back.
 	In(tx *sql.Tx) Store
 }
 

@@ -57,7 +57,8 @@ type sink struct {
 }
 
 // checkFields returns the errors of fields that the schema of a state does not
-// have, and of handlers that are not for them. They are mistakes of the program, which no call of a model can mend.
+// have, and of handlers that are not for them. They are mistakes of the program,
+// which no call of a model can mend.
 func (t *Tool) checkFields(st *state.State) error {
 	if t == nil {
 		return nil

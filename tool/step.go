@@ -187,13 +187,7 @@ func openCalls(st *state.State) (open []state.ToolCall) {
 		return nil
 	}
 	for _, r := range st.History().All() {
-		var own []state.ToolCall
-		for _, m := range r.Output {
-			if m, ok := m.(state.ToolCallMessage); ok {
-				own = append(own, m.Calls()...)
-			}
-		}
-		own = slices.DeleteFunc(own, func(c state.ToolCall) bool { return !pending[c.Key] })
+		own := slices.DeleteFunc(inside.CallsOf(r.Output...), func(c state.ToolCall) bool { return !pending[c.Key] })
 		open = append(own, open...)
 	}
 	return open

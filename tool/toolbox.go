@@ -64,8 +64,8 @@ func (box toolbox) missingTool(st *state.State, name string) error {
 // Usable returns the tools that the agent of st may use, in their order: those
 // of which it may read each field that is injected and write each field that a
 // result is written to. Show a model only these: a call of another tool fails, and
-// its function is not called. A field needs no value, because other calls may set it. What the
-// function of a stateful tool uses is not known, and does not count.
+// its function is not called. A field needs no value, because other calls may set
+// it. What the function of a stateful tool uses is not known, and does not count.
 func Usable(st *state.State, tools []*Tool) []*Tool {
 	fields := map[string]state.FieldInfo{}
 	for _, info := range st.Fields() {

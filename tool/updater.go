@@ -15,8 +15,8 @@ import (
 
 // Updater returns the tool update_state, with which a model maintains the
 // fields that agent may write. Its parameters are these fields without the
-// messages and without references. Each is described by its Description and UpdateRules, and may be
-// left out or null.
+// messages and without references. Each is described by its Description and
+// UpdateRules, and may be left out or null.
 //
 // A call assigns its arguments with [state.State.Patch], with the rights of
 // agent and as one version. A null deletes the field. Handlers are not used. If

@@ -119,7 +119,7 @@ func (c *liveContent) checkInTime(msg Message) error {
 // with the keys of those that do: ErrNotSuspended if there is such a call.
 func (c *liveContent) notSuspended(key string, waiting []Suspended) error {
 	kind := state.ErrUnknownCall
-	all := slices.Concat(callsOf(state.Messages.GetOr(c.state, nil)), callsOf(c.state.History().Format(nil)))
+	all := slices.Concat(inside.CallsOf(state.Messages.GetOr(c.state, nil)...), inside.CallsOf(c.state.History().Format(nil)...))
 	if slices.ContainsFunc(all, func(call state.ToolCall) bool { return call.Key == key }) {
 		kind = ErrNotSuspended
 	}
@@ -165,22 +165,12 @@ func (c *liveContent) closeEdited() error {
 		return nil
 	}
 	var answers []state.ToolResultMessage
-	for _, call := range callsOf(c.state.History().Format(nil)) {
+	for _, call := range inside.CallsOf(c.state.History().Format(nil)...) {
 		if edited[call.Key] && !isAnswered(c.state, call.Key) {
 			answers = append(answers, state.ToolError(call, "The call was not made: its message was edited or removed while it waited."))
 		}
 	}
 	return c.state.History().Answer(answers...)
-}
-
-// callsOf returns the calls in messages.
-func callsOf(msgs []state.Message) (calls []state.ToolCall) {
-	for _, m := range msgs {
-		if m, ok := m.(state.ToolCallMessage); ok {
-			calls = append(calls, m.Calls()...)
-		}
-	}
-	return calls
 }
 
 // isAnswered reports whether the history has a result of a call.

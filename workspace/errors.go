@@ -48,8 +48,9 @@ func (e *settledError) Is(target error) bool {
 // goroutine.
 var errPanic = errors.New("workspace: a function panicked")
 
-// errOverdue is the error of a function of Options that has not returned in time.
-var errOverdue = errors.New("workspace: it has not returned in time")
+// errHookOverdue is the error of a function of Options that has not returned in
+// time.
+var errHookOverdue = errors.New("workspace: it has not returned in time")
 
 // Causes of a lease that its holder has given up itself.
 var (

@@ -27,13 +27,13 @@ import (
 //
 // If ctx ends first, Handle returns, at most TTL/20 later, but the message stays.
 // If it waits, it is handled as if nothing had happened, and Await waits for it
-// again. If its run has begun here, the context of the run ends with ctx. If Options.Run then
-// returns an error, Handle gives the lease back, and this Manager or another
-// calls Options.Run again at once, in the background, with the committed
-// changes; no attempt is counted. To handle a message although its sender may
-// go away, call Submit and Await. What Options.Run has left when it returns nil
-// is stored even if ctx has ended, and the messages in the queue are handled
-// in the background.
+// again. If its run has begun here, the context of the run ends with ctx. If
+// Options.Run then returns an error, Handle gives the lease back, and this
+// Manager or another calls Options.Run again at once, in the background, with the
+// committed changes; no attempt is counted. To handle a message although its
+// sender may go away, call Submit and Await. What Options.Run has left when it
+// returns nil is stored even if ctx has ended, and the messages in the queue are
+// handled in the background.
 //
 // If the run loses its lease, the message is not lost either: another holder
 // continues the run, unless another message or a reset has ended it. If the

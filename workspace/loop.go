@@ -108,7 +108,7 @@ func (r turnRun) Decided() (calls []state.ToolCall) {
 	if len(keys) == 0 {
 		return nil
 	}
-	for _, c := range callsOf(state.Messages.GetOr(r.state, nil)) {
+	for _, c := range inside.CallsOf(state.Messages.GetOr(r.state, nil)...) {
 		if slices.Contains(keys, c.Key) {
 			calls = append(calls, c)
 		}

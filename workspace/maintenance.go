@@ -133,8 +133,8 @@ func (m *Manager) tryUpdate(
 // letters. It deletes the stored data, as far as the store deletes.
 //
 // Reset also resets a workspace whose data is damaged or missing, if Delete
-// would delete it. It returns the ids that can still be read, and messages that were handled before may not
-// be known as duplicates any more.
+// would delete it. It returns the ids that can still be read, and messages that
+// were handled before may not be known as duplicates any more.
 func (m *Manager) Reset(ctx context.Context, userID string) (ids []string, err error) {
 	op := work.Operation{Kind: work.OpReset, UserID: userID}
 	err = m.observe(ctx, "reset", op, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {

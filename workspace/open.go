@@ -117,9 +117,10 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 // other Managers continue them at once, without counting an attempt. Messages in
 // queues are left to other Managers as well. For a graceful end, use Shutdown.
 //
-// If Close has cut runs off, it returns ErrBusy, with their number. If functions have not returned after Options.TTL, Close returns ErrBusy, and
-// their runs are left to other Managers, with the attempt counted. So Close must not be
-// called by such a function: it would wait for itself.
+// If Close has cut runs off, it returns ErrBusy, with their number. If functions
+// have not returned after Options.TTL, Close returns ErrBusy, and their runs are
+// left to other Managers, with the attempt counted. So Close must not be called
+// by such a function: it would wait for itself.
 func (m *Manager) Close() error {
 	m.mu.Lock()
 	m.closed = true

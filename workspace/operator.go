@@ -26,9 +26,9 @@ import (
 // calls that have no result are made, with their keys. Otherwise the message is put
 // at the end of the conversation once more, with a member "again", and what its
 // first run did stays. [DeadLetter].GoesOn tells which it will be. A failed message
-// that is sent again with its id is handled in the same way. It returns ErrNotFound if no dead letter has the
-// id. If nothing is under way, a Manager with Options.Run begins the run at
-// once in the background.
+// that is sent again with its id is handled in the same way. It returns
+// ErrNotFound if no dead letter has the id. If nothing is under way, a Manager
+// with Options.Run begins the run at once in the background.
 func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
 	return m.operate(ctx, work.Operation{Kind: work.OpRetry, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
@@ -44,9 +44,9 @@ func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
 }
 
 // Discard drops a dead letter or a message that waits. What the run of a dead
-// letter has committed stays in the conversation, with the message. If the message is sent
-// again, it is a duplicate. Discard returns ErrNotFound if no such message has
-// the id. For a message that is being handled, see Cancel.
+// letter has committed stays in the conversation, with the message. If the
+// message is sent again, it is a duplicate. Discard returns ErrNotFound if no
+// such message has the id. For a message that is being handled, see Cancel.
 func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
 	return m.operate(ctx, work.Operation{Kind: work.OpDiscard, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {

@@ -280,7 +280,7 @@ const maxHookTime = 3
 // callHook calls a hook. What goes wrong in it does not concern the run.
 func (m *Manager) callHook(ctx context.Context, name, user string, redact func(string) string, hook func()) {
 	err := m.callInTime(ctx, "hook "+name, user, redact, func() error { hook(); return nil })
-	if err != nil && !errors.Is(err, errOverdue) {
+	if err != nil && !errors.Is(err, errHookOverdue) {
 		m.raise(ctx, alarmPanic.of("hook "+name), user, err)
 	}
 }
@@ -291,7 +291,7 @@ func (m *Manager) callInTime(ctx context.Context, what, user string, redact func
 	c := startCode(what, redact, code)
 	timeout := time.NewTimer(maxHookTime * m.opts.TTL)
 	defer timeout.Stop()
-	err := errOverdue
+	err := errHookOverdue
 	select {
 	case <-c.done:
 		err = c.err

@@ -97,10 +97,10 @@ func (r *Run) Attempt() int { return r.attempt }
 func (r *Run) Message() Message { return r.message }
 
 // Context returns a context that ends when the run loses its lease, with the
-// context of Handle or Do that has begun the run, and with Close. If the lease is lost, context.Cause is ErrFenced, together
-// with ErrInterrupted if another message or a reset has ended the run. The
-// context carries the run, for FromContext, and the state, for
-// state.FromContext.
+// context of Handle or Do that has begun the run, and with Close. If the lease is
+// lost, context.Cause is ErrFenced, together with ErrInterrupted if another
+// message or a reset has ended the run. The context carries the run, for
+// FromContext, and the state, for state.FromContext.
 func (r *Run) Context() context.Context { return r.ctx }
 
 // Store returns a store for the user's data outside the workspace. Writes to it

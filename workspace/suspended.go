@@ -49,12 +49,8 @@ func openCalls(st *state.State) (open []Suspended) {
 	}
 	recorded := map[string]Suspended{}
 	for _, r := range st.History().All() {
-		for _, m := range r.Output {
-			if m, ok := m.(state.ToolCallMessage); ok {
-				for _, c := range m.Calls() {
-					recorded[c.Key] = Suspended{ToolCall: c, Agent: r.Agent}
-				}
-			}
+		for _, c := range inside.CallsOf(r.Output...) {
+			recorded[c.Key] = Suspended{ToolCall: c, Agent: r.Agent}
 		}
 	}
 	for _, c := range pending {
@@ -333,7 +329,7 @@ func (c *liveContent) mayDecide(agent string, call Suspended, kind tool.Decision
 		return nil
 	}
 	team := c.schema.Team()
-	member := team == nil || slices.Contains(teamOf(team), agent)
+	member := team == nil || slices.Contains(inside.Members(team), agent)
 	allowed := member && (kind != tool.DecisionAnswer || agent == call.Agent && c.maySay(agent))
 	if call.deciders != nil {
 		allowed = member && slices.Contains(*call.deciders, agent)
@@ -347,12 +343,4 @@ func (c *liveContent) mayDecide(agent string, call Suspended, kind tool.Decision
 // maySay reports whether an agent may write the conversation.
 func (c *liveContent) maySay(agent string) bool {
 	return slices.ContainsFunc(c.state.As(agent).Fields(), func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable })
-}
-
-// teamOf returns the agents of a team.
-func teamOf(team state.Team) (agents []string) {
-	for above, below := range team {
-		agents = append(append(agents, above), below...)
-	}
-	return agents
 }

@@ -46,8 +46,8 @@ func (r *Run) CommitTx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 // SubmitTx hands a message over in a transaction of the program: the message is
 // accepted if the program commits the transaction, together with the program's
 // own writes. The store must be a [store.Transactor] on the pool of the
-// transaction, as sqlstore.New opens it, or SubmitTx returns ErrInvalid. The status of the outcome is
-// StatusQueued, StatusDuplicate or StatusRejected.
+// transaction, as sqlstore.New opens it, or SubmitTx returns ErrInvalid. The
+// status of the outcome is StatusQueued, StatusDuplicate or StatusRejected.
 //
 // A Manager cannot know when the transaction is committed. After the commit,
 // call Submit with the same message, or Await or Handle: the message is then

@@ -76,7 +76,8 @@ type liveContent struct {
 }
 
 // newLiveContent returns the content that a document, which it may change later,
-// has at a position. If it shares something, that is the one of the user part, nil for an empty one.
+// has at a position. If it shares something, that is the one of the user part,
+// nil for an empty one.
 func newLiveContent(
 	user string, schema *state.Schema, doc *document.Document, at ledger.Position, shares *sharing, part *document.Document,
 ) (*liveContent, error) {

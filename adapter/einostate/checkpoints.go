@@ -37,8 +37,8 @@ type Interrupt struct {
 }
 
 // CheckpointField is the field of [Checkpoints]. The schema must have it: without it,
-// [Handle] returns an error before a model is asked. Only the host may use it. A checkpoint has eino's whole position, with the messages of the
-// agents.
+// [Handle] returns an error before a model is asked. Only the host may use it. A
+// checkpoint has eino's whole position, with the messages of the agents.
 var CheckpointField = &state.Field[map[string]Checkpoint]{
 	Name: "eino_checkpoints", Description: "Where interrupted agents go on.",
 }

@@ -240,9 +240,7 @@ func behind(msgs []state.Message, key string) (call state.ToolCall, after []stat
 func withoutOrphans(msgs []state.Message) (kept []state.Message) {
 	var calls []state.ToolCall
 	for _, m := range msgs {
-		if c, ok := m.(state.ToolCallMessage); ok {
-			calls = append(calls, c.Calls()...)
-		}
+		calls = append(calls, inside.CallsOf(m)...)
 		if r, ok := m.(state.ToolResultMessage); !ok || indexOfKey(calls, r.Call().Key) >= 0 {
 			kept = append(kept, m)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/agentstate/state/internal/test/adaptertest"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/store/sqlitestore"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -135,4 +136,13 @@ func TestTalks(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOwnCalls(t *testing.T) {
+	adaptertest.OwnCalls(t, []state.Part{einostate.CheckpointField}, func(
+		ctx context.Context, run *workspace.Run, tools []*tool.Tool, next func(prompt []state.Message) (state.Message, error),
+	) error {
+		a := agent("search", playing(next), einostate.Tools(tools...), einostate.Middleware("search", nil))
+		return einostate.Handle(adk.NewRunner(ctx, adk.RunnerConfig{Agent: a, CheckPointStore: einostate.Checkpoints()}), nil)(ctx, run)
+	})
 }

@@ -185,32 +185,15 @@ func (m *middleware) AfterModelRewriteState(ctx context.Context, s *adk.ChatMode
 		err = turnOf(ctx).Said(ctx, result)
 	}
 	if err == nil {
-		identify(said, turnOf(ctx).State())
+		calls := inside.RecordedCalls(turnOf(ctx).State(), output)
+		for i := range min(len(calls), len(said.ToolCalls)) { // eino tells calls apart by their ids
+			said.ToolCalls[i].ID = callkey.IDOf(calls[i].ID, calls[i].Key)
+		}
 	}
 	if err == nil && len(said.ToolCalls) > 0 {
 		_, err = turnOf(ctx).Next() // no call of an answer that ends the run is made
 	}
 	return ctx, s, err
-}
-
-// identify gives the calls of an answer that was just recorded the ids by which
-// requests name them: eino tells calls apart by their ids.
-func identify(said *schema.Message, st *state.State) {
-	last, ok := st.History().Last()
-	if !ok {
-		return
-	}
-	var calls []state.ToolCall
-	for _, m := range last.Output {
-		if m, ok := m.(state.ToolCallMessage); ok {
-			calls = append(calls, m.Calls()...)
-		}
-	}
-	for i := range said.ToolCalls {
-		if i < len(calls) {
-			said.ToolCalls[i].ID = callkey.IDOf(calls[i].ID, calls[i].Key)
-		}
-	}
 }
 
 // usageOf returns the tokens of a request and its answer, as far as eino tells.

@@ -143,6 +143,15 @@ func TestTalks(t *testing.T) {
 	})
 }
 
+func TestOwnCalls(t *testing.T) {
+	adaptertest.OwnCalls(t, nil, func(
+		ctx context.Context, run *workspace.Run, tools []*tool.Tool, next func(prompt []state.Message) (state.Message, error),
+	) error {
+		st := run.State().As("search")
+		return generate(ctx, st, tools, next, nil, state.Messages.GetOr(st, nil)...)
+	})
+}
+
 // define defines a model that is a function.
 func define(g *genkit.Genkit, say func(context.Context, *ai.ModelRequest) (*ai.Message, error)) ai.Model {
 	supports := &ai.ModelSupports{Tools: true, Multiturn: true, SystemRole: true}

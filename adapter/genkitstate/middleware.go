@@ -231,7 +231,7 @@ func (g *generation) ask(
 	if err := t.Said(ctx, result); err != nil {
 		return resp, err
 	}
-	identify(resp.Message, t.State())
+	identify(resp.Message, inside.RecordedCalls(t.State(), output))
 	return resp, nil
 }
 
@@ -249,16 +249,9 @@ var stops = map[ai.FinishReason]state.Stop{
 // holds may be older than a call that has its ref now.
 const keyMetadata = "agentstate.dev/key"
 
-// identify gives the calls of an answer that was just recorded their keys, and the
-// refs by which requests name them: Genkit tells calls apart by their refs.
-func identify(said *ai.Message, st *state.State) {
-	last, _ := st.History().Last()
-	var calls []state.ToolCall
-	for _, m := range last.Output {
-		if m, ok := m.(state.ToolCallMessage); ok {
-			calls = append(calls, m.Calls()...)
-		}
-	}
+// identify gives the calls of an answer the keys of those that were recorded, and
+// the refs by which requests name them: Genkit tells calls apart by their refs.
+func identify(said *ai.Message, calls []state.ToolCall) {
 	for _, p := range said.Content {
 		if !p.IsToolRequest() || len(calls) == 0 {
 			continue

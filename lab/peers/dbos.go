@@ -88,9 +88,9 @@ func (d *durable) workflow(ctx dbos.Context, m message) (string, error) {
 	return reply, err
 }
 
-// handle queues the workflow of a message. The caller is answered in this process: the handle of a queued workflow polls. A message that
-// was handled before is not handled again, so that nothing in this process would
-// answer it.
+// handle queues the workflow of a message. The caller is answered in this
+// process: the handle of a queued workflow polls. A message that was handled
+// before is not handled again, so that nothing in this process would answer it.
 func (d *durable) handle(ctx context.Context, m message) (string, error) {
 	wait := d.expect(m)
 	started, err := dbos.RunWorkflow(d.dbos, d.workflow, m,

@@ -110,8 +110,8 @@ func firstDifference(a, b []byte) int {
 	return n
 }
 
-// end checks that the State holds the run, and that no fork has changed since it was taken. Then it writes to all forks,
-// which must not change the State.
+// end checks that the State holds the run, and that no fork has changed since it
+// was taken. Then it writes to all forks, which must not change the State.
 func (v *verifier) end(talk []state.Message) error {
 	if err := v.holdsRun(talk); err != nil {
 		return err

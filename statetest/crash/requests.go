@@ -73,8 +73,8 @@ func compareRequests(want, got []request, faults int) (findings []string) {
 	return findings
 }
 
-// conversationOf returns the conversation without the keys of calls, a line each. It is that of the
-// undisturbed case if all that was asked was asked in turns.
+// conversationOf returns the conversation without the keys of calls, a line each.
+// It is that of the undisturbed case if all that was asked was asked in turns.
 func conversationOf(w *world, msgs []state.Message) (lines []string) {
 	for _, m := range msgs {
 		lines = append(lines, w.withoutRuns(string(inside.WithoutKeys(m).Raw())))

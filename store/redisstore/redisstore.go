@@ -34,9 +34,9 @@ type Options struct {
 	// "state:"). It must not contain braces. Stores with different prefixes
 	// share no entries.
 	Prefix string
-	// Existing opens what is there and creates nothing. If no store was opened there before,
-	// the error wraps fs.ErrNotExist. It is enough that the user may read, as
-	// long as the program only reads: see [store.ReadOnly].
+	// Existing opens what is there and creates nothing. If no store was opened
+	// there before, the error wraps fs.ErrNotExist. It is enough that the user
+	// may read, as long as the program only reads: see [store.ReadOnly].
 	Existing bool
 }
 

@@ -30,15 +30,15 @@ import (
 type Options struct {
 	// Table is the name of the table, as in [sqlstore.Options].
 	Table string
-	// Existing opens what is there and creates nothing. If the file or the table is missing,
-	// the error wraps fs.ErrNotExist. It is enough that the user may read, as
-	// long as the program only reads: see [store.ReadOnly].
+	// Existing opens what is there and creates nothing. If the file or the table
+	// is missing, the error wraps fs.ErrNotExist. It is enough that the user may
+	// read, as long as the program only reads: see [store.ReadOnly].
 	Existing bool
 }
 
 // Open opens a store in a file, and creates the file, readable only by its
-// owner, if it does not exist and [Options.Existing] is false. Options may be nil. What [sqlstore.SQLite] says
-// of the file holds.
+// owner, if it does not exist and [Options.Existing] is false. Options may be
+// nil. What [sqlstore.SQLite] says of the file holds.
 func Open(ctx context.Context, path string, opts *Options) (*sqlstore.Store, error) {
 	own := sqlstore.Options{CloseDB: true}
 	if opts != nil {

@@ -46,8 +46,9 @@ type Dialect struct {
 var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // New returns a store in a table of a database, and creates the table if it
-// does not exist, unless [Options.Existing] says otherwise. Options may be nil. The pool stays usable for the program, and
-// must be open until the store is closed.
+// does not exist, unless [Options.Existing] says otherwise. Options may be nil.
+// The pool stays usable for the program, and must be open until the store is
+// closed.
 func New(ctx context.Context, db *sql.DB, d Dialect, opts *Options) (*Store, error) {
 	o := Options{Table: "state_entries"}
 	if opts != nil {

@@ -10,13 +10,13 @@ import (
 // Tracer is told of the operations of a Manager when they begin and when they
 // end, for spans and metrics.
 //
-// Each Start that has returned is followed by exactly one End, also if the run loses its lease,
-// the Manager is closed or ctx ends. The methods are called concurrently, and
-// never under a lock. They should return soon and should not call the Manager:
-// the operation waits for them. Both are called for an OpHeartbeat when it has
-// ended, so that no Tracer delays it. A panic is recovered and reported to
-// Options.Logger once. A Tracer that takes longer than a tenth of Options.TTL is
-// reported as well.
+// Each Start that has returned is followed by exactly one End, also if the run
+// loses its lease, the Manager is closed or ctx ends. The methods are called
+// concurrently, and never under a lock. They should return soon and should not
+// call the Manager: the operation waits for them. Both are called for an
+// OpHeartbeat when it has ended, so that no Tracer delays it. A panic is
+// recovered and reported to Options.Logger once. A Tracer that takes longer than
+// a tenth of Options.TTL is reported as well.
 type Tracer interface {
 	// Start returns the context in which the operation goes on, which must be
 	// ctx or be made of it. Functions in Options get it, and the store. If it

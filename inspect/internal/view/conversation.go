@@ -132,7 +132,7 @@ func (src *Source) Conversation(ctx context.Context, q Query) (*Page, error) {
 // talk returns the messages that the request may show.
 func (s *shown) talk(q Query) ([]state.Message, conversationData) {
 	host := s.view.State()
-	data := conversationData{As: visible(q.Get("as"), false), Agents: agentsOf(host.Schema().Team())}
+	data := conversationData{As: visible(q.Get("as"), false), Agents: inside.Members(host.Schema().Team())}
 	handle := host
 	if as := q.Get("as"); as != "" {
 		handle = host.As(as)

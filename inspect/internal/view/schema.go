@@ -72,7 +72,7 @@ func (src *Source) Schema(_ context.Context, q Query) (*Page, error) {
 			fields = append(fields, f)
 		}
 	}
-	agents := agentsOf(schema.Team())
+	agents := inside.Members(schema.Team())
 	var err error
 	if data.Window, err = q.window("skip", len(fields)); err != nil {
 		return nil, err
@@ -150,5 +150,5 @@ func teamTree(mask *masker, team state.Team) []teamNode {
 		}
 		return list
 	}
-	return nodes(slices.DeleteFunc(agentsOf(team), func(name string) bool { return below[name] }))
+	return nodes(slices.DeleteFunc(inside.Members(team), func(name string) bool { return below[name] }))
 }

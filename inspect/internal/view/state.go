@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -62,7 +61,7 @@ func (src *Source) State(ctx context.Context, q Query) (*Page, error) {
 	}
 	data := stateData{As: visible(q.Get("as"), false), Filter: visible(q.Get("filter"), false), Blind: s.mask.Blind}
 	host := s.view.State()
-	data.Agents = agentsOf(host.Schema().Team())
+	data.Agents = inside.Members(host.Schema().Team())
 	handle := host
 	if as := q.Get("as"); as != "" {
 		handle = host.As(as)
@@ -171,18 +170,6 @@ func (s *shown) preview(st *state.State, f state.FieldInfo) value {
 	}
 	s.cached.previews[f.Name] = v
 	return v
-}
-
-// agentsOf returns the names of a team, sorted.
-func agentsOf(team state.Team) []string {
-	names := map[string]bool{}
-	for name, below := range team {
-		names[name] = true
-		for _, b := range below {
-			names[b] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }
 
 // scopeText returns a scope for people: only a, b.

@@ -26,5 +26,6 @@
 //
 // [Run] plays the scenario in the test, and [Killed] in processes that are killed
 // at each point of it. [Sequence] and [Nested] play another one, of two agents that
-// answer one message together. [Plain] is the adapter without a framework.
+// answer one message together. [OwnCalls] lets another agent speak in between.
+// [Plain] is the adapter without a framework.
 package adaptertest

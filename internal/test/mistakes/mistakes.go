@@ -193,9 +193,9 @@ func CompileMutants(t *testing.T, mutants map[string][]mutation.Mutant) {
 // failedTest is what go test says of a program that notices a mutant.
 var failedTest = regexp.MustCompile(`--- FAIL: (TestSound|TestMistakes)/`)
 
-// FindMutants builds the tests of the package with each mutant, and requires that TestSound
-// or TestMistakes fails. It takes minutes, and runs only if STATE_MUTANTS is
-// set.
+// FindMutants builds the tests of the package with each mutant, and requires that
+// TestSound or TestMistakes fails. It takes minutes, and runs only if
+// STATE_MUTANTS is set.
 func FindMutants(t *testing.T, mutants map[string][]mutation.Mutant) {
 	for _, m := range mutation.Drawn(t, allMutants(mutants)) {
 		t.Run(m.part+"/"+strings.ReplaceAll(m.Name, " ", "_"), func(t *testing.T) {

@@ -12,5 +12,6 @@
 //   - state.go: the model of a State, with versions, branches and joins
 //   - step.go: the steps of a program, and how they are drawn
 //   - run.go: each step, done to a State and to its model
+//   - branches.go: the steps with branches, past versions and transactions
 //   - compare.go: what is compared
 package statemodel

@@ -45,8 +45,8 @@ type Table struct {
 	// kept whole.
 	Strict bool
 
-	// Lax says that an entry may have any role, and a part no type. A single text is written without a part, which more providers with
-	// the format accept.
+	// Lax says that an entry may have any role, and a part no type. A single text
+	// is written without a part, which more providers with the format accept.
 	Lax bool
 
 	// Model and User are the roles of what the model says and of everything else.

@@ -160,10 +160,10 @@ func (l *Ledger) NewLiveWriter(leaseID string, attempt int) *LiveWriter {
 	return &LiveWriter{ledger: l, leaseID: leaseID, attempt: attempt}
 }
 
-// Write replaces the text, as that of the writer's lease and attempt. Each write is conditional on the one before, and the
-// first on what the batch of the head has written for the lease. So a holder that
-// was paused cannot bring a text back: the error is ErrFenced then, and no later
-// Write succeeds.
+// Write replaces the text, as that of the writer's lease and attempt. Each write
+// is conditional on the one before, and the first on what the batch of the head
+// has written for the lease. So a holder that was paused cannot bring a text
+// back: the error is ErrFenced then, and no later Write succeeds.
 func (w *LiveWriter) Write(ctx context.Context, live Live) error {
 	l := w.ledger
 	live.LeaseID, live.Attempt = w.leaseID, w.attempt
