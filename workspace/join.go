@@ -15,10 +15,6 @@ func (m *Message) mayJoin() bool {
 	return m.Content != nil && len(m.decided()) == 0 && len(m.Fields) == 0 && len(m.Tools) == 0 && m.Agent == ""
 }
 
-// Join is Commit in front of the next request of a Loop: messages that want to join
-// the run are stored with what has changed.
-func (r turnRun) Join(ctx context.Context) error { return r.commitWith(ctx, nil, true) }
-
 // maxJoinTries is how often a commit is made again because messages were handed over
 // meanwhile. Then they wait for the next one.
 const maxJoinTries = 3

@@ -59,6 +59,10 @@ func Loop(l *loop.Loop) func(context.Context, *Run) error {
 // turnRun is a run as turns of agents see it: a [runctx.Run].
 type turnRun struct{ *Run }
 
+// Join is Commit in front of the next request of a Loop: messages that want to join
+// the run are stored with what has changed.
+func (r turnRun) Join(ctx context.Context) error { return r.commitWith(ctx, nil, true) }
+
 func (r turnRun) Suspend(c state.ToolCall, s runctx.Suspension) {
 	r.suspended.note(r.state, c, r.suspensionOf(s))
 }

@@ -61,13 +61,3 @@ func (l *Ledger) isAcknowledged(h *Head) bool {
 	defer l.mu.Unlock()
 	return h != nil && l.acknowledged == h.mark()
 }
-
-// noteAcknowledged notes that the store has acknowledged the write of a head.
-func (l *Ledger) noteAcknowledged(h *Head) {
-	if !l.opts.Confirm {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.acknowledged = h.mark()
-}

@@ -241,6 +241,16 @@ func (l *Ledger) cacheHead(h *Head, rev store.Revision) {
 	l.lastHead, l.lastRevision = h, rev
 }
 
+// noteAcknowledged notes that the store has acknowledged the write of a head.
+func (l *Ledger) noteAcknowledged(h *Head) {
+	if !l.opts.Confirm {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.acknowledged = h.mark()
+}
+
 // recallHead returns the newest head that the ledger has seen, and the condition
 // under which it may be replaced, without reading it; or nil. While other
 // processes write, too, half of the operations read.
