@@ -225,12 +225,26 @@ type knownCalls struct {
 // maxKnownCalls is how many conversations are remembered: those of some branches.
 const maxKnownCalls = 4
 
-// conversationCalls are the calls in the first n messages of a conversation, of which
-// last is the last one.
+// conversationCalls are the calls of a conversation.
 type conversationCalls struct {
-	n         int
-	last      Message
+	of        *persist.List
 	ids, keys map[string]bool
+}
+
+// begins returns how many of its first messages a conversation has from the one whose
+// calls are known, or false if it does not begin with all of those that are left of it.
+func (c *conversationCalls) begins(conversation *persist.List) (n int, ok bool) {
+	from, n := conversation.Follows(c.of)
+	left := c.of.Len() - from
+	if n == 0 || left > conversation.Len() {
+		return 0, false
+	}
+	for ; n < left; n++ { // a branch has copied the last chunk
+		if persist.At[Message](conversation, n) != persist.At[Message](c.of, from+n) {
+			return 0, false
+		}
+	}
+	return left, true
 }
 
 // among returns which ids and keys of calls a conversation has.
@@ -252,24 +266,24 @@ func (k *knownCalls) among(calls []callPlace, conversation *persist.List) (ids, 
 
 // of returns the calls of a conversation. The caller holds mu.
 func (k *knownCalls) of(conversation *persist.List) *conversationCalls {
-	n := conversation.Len()
-	i := slices.IndexFunc(k.some, func(c *conversationCalls) bool {
-		return c.n <= n && (c.n == 0 || persist.At[Message](conversation, c.n-1) == c.last)
+	known := 0
+	i := slices.IndexFunc(k.some, func(c *conversationCalls) (ok bool) {
+		known, ok = c.begins(conversation)
+		return ok
 	})
 	if i < 0 {
 		k.some = slices.Insert(k.some, 0, &conversationCalls{ids: map[string]bool{}, keys: map[string]bool{}})
 		k.some, i = k.some[:min(len(k.some), maxKnownCalls)], 0
 	}
 	c := k.some[i]
-	for at := c.n; at < n; at++ {
-		c.last = persist.At[Message](conversation, at)
-		if m, ok := c.last.(ToolCallMessage); ok {
+	for at := known; at < conversation.Len(); at++ {
+		if m, ok := persist.At[Message](conversation, at).(ToolCallMessage); ok {
 			for _, call := range m.toolCalls() {
 				c.ids[call.ID], c.keys[call.Key] = true, true
 			}
 		}
 	}
-	c.n = n
+	c.of = conversation
 	return c
 }
 

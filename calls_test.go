@@ -50,7 +50,7 @@ func TestIDsRepeatInTheConversationThatHasThem(t *testing.T) {
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			on := &talks[rapid.IntRange(0, len(talks)-1).Draw(t, "fork")]
 			msgs := state.Messages.GetOr(on.st, nil)
-			switch step := rapid.SampledFrom([]string{"call", "call", "call", "fork", "edit", "cut"}).Draw(t, "step"); {
+			switch step := rapid.SampledFrom([]string{"call", "call", "call", "fork", "edit", "cut", "drop"}).Draw(t, "step"); {
 			case step == "call":
 				id := rapid.SampledFrom([]string{"1", "2", "3", "4", "5"}).Draw(t, "id")
 				require.NoError(t, on.st.History().Append(callTo(id)))
@@ -66,6 +66,12 @@ func TestIDsRepeatInTheConversationThatHasThem(t *testing.T) {
 				at := rapid.IntRange(0, len(msgs)/2-1).Draw(t, "at")
 				msgs[2*at] = state.AssistantText(fmt.Sprint("edited in step ", i))
 				require.NoError(t, state.Messages.Replace(on.st, msgs))
+			case step == "drop": // what was said in the middle
+				at := rapid.IntRange(0, len(msgs)/2-1).Draw(t, "at")
+				require.NoError(t, state.Messages.Replace(on.st, slices.Delete(msgs, 2*at, 2*at+2)))
+				for id := range on.known {
+					on.known[id] = slices.ContainsFunc(callsSaid(on.st), func(c state.ToolCall) bool { return c.ID == id })
+				}
 			case step == "cut": // what was said last
 				at := rapid.IntRange(0, len(msgs)/2-1).Draw(t, "at")
 				require.NoError(t, state.Messages.Replace(on.st, msgs[:2*at]))
@@ -83,6 +89,22 @@ func TestIDsRepeatInTheConversationThatHasThem(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An edit in front of the last message counts, although the end is the same.
+func TestIDsRepeatBehindAnEdit(t *testing.T) {
+	st := state.New(nil)
+	for _, id := range []string{"1", "2", "3"} {
+		require.NoError(t, st.History().Append(callTo(id)))
+	}
+	msgs := state.Messages.GetOr(st, nil)
+	msgs[1] = callTo("9").Output[1]
+	require.NoError(t, state.Messages.Replace(st, msgs))
+	require.NoError(t, st.History().Append(callTo("9")))
+	require.NoError(t, st.History().Append(callTo("1")))
+	calls := callsSaid(st)
+	require.True(t, callkey.Repeats(calls[len(calls)-2].Key))
+	require.False(t, callkey.Repeats(calls[len(calls)-1].Key))
 }
 
 // What was recorded of an answer are its calls with their keys, whoever has

@@ -199,6 +199,23 @@ func (l *List) Shared(old *List) (from, n int) {
 	return 0, 0
 }
 
+// Follows is Shared for a list that follows the earlier one, by Append and DropFirst.
+// It looks at the end of that one only: what stands in front of a chunk that two lists
+// have is the same in both, as far as they have it.
+func (l *List) Follows(old *List) (from, n int) {
+	for skip := range min(2, len(old.chunks)) { // another branch may have taken the last one
+		at := len(old.chunks) - 1 - skip
+		i := slices.Index(l.chunks, old.chunks[at])
+		if from = (at-i)*chunkLen + l.first - old.first; i < 0 || from < 0 {
+			continue
+		}
+		if n = min((i+1)*chunkLen-l.first, l.len, old.len-from); n > 0 {
+			return from, n
+		}
+	}
+	return 0, 0
+}
+
 // Runs yields the elements from index from up to, not including, to as slices
 // that together are the part asked for. They are the list's own: they must not
 // be changed.
