@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentstate/state"
@@ -23,7 +24,7 @@ import (
 //	loop := &loop.Loop{Agents: map[string]loop.Agent{
 //		"billing": {Ask: ask, Tools: []*tool.Tool{refund, search}},
 //	}}
-//	err := state.Messages.Set(st, []state.Message{state.UserText("Refund my order.")})
+//	err := st.UserSays("Refund my order.")
 //	reply, err := loop.Run(ctx, st)
 //
 // In a run of package workspace, whose function Loop makes one of it, each answer
@@ -45,6 +46,9 @@ type Loop struct {
 	// If calls of one answer write one field so that different agents are next, none
 	// is: the field gets the value that it had before, and the results of the calls
 	// say so. To see that, Route is called with the State as it was between them.
+	//
+	// If Route uses a field that the schema of the State does not have, which looks
+	// unset to it, Run returns [state.ErrInvalid].
 	Route func(st *state.State) (agent string, ok bool)
 	// Commit is called before calls are made, and after they and after each answer,
 	// for a program that stores the State itself. In a run of a workspace, the run
@@ -265,9 +269,23 @@ func (r *looping) next() (name string, more bool, err error) {
 		_, ended, _ := r.progress()
 		return r.names[0], !ended, nil
 	}
-	name, more = r.Route(r.st)
+	name, more, err = r.route()
+	if err != nil {
+		return "", false, err
+	}
 	if _, known := r.turns[name]; more && !known {
 		return "", false, invalid("Loop has no agent %s, which Route has named", fault.Quote(name))
+	}
+	return name, more, nil
+}
+
+// route calls Route. The error is that of a field which the schema lacks: to a
+// function that answers yes or no it looks unset.
+func (r *looping) route() (name string, more bool, err error) {
+	var lacking atomic.Pointer[error]
+	name, more = r.Route(inside.TellLacking(r.st, func(err error) { lacking.CompareAndSwap(nil, &err) }))
+	if err := lacking.Load(); err != nil {
+		return "", false, invalid("Route uses a field that the schema of the State does not have: %w", *err)
 	}
 	return name, more, nil
 }

@@ -35,6 +35,7 @@ type Turn struct {
 	base, st *state.State
 	tools    []*tool.Tool
 	run      runctx.Run // nil without a workspace, and on a branch of its state
+	host     runctx.Run // run, also on a branch
 	inner    bool       // within another turn, in the call of a tool, or on a branch
 	called   bool       // within another turn, or in the call of a tool
 
@@ -90,7 +91,8 @@ func NewTurn(ctx context.Context, agent string, tools ...*tool.Tool) (*Turn, err
 	_, called := tool.CallOf(ctx)
 	t.called = nested || called
 	t.inner = t.called
-	if t.run = runctx.RunOf(ctx); t.run == nil {
+	t.run = runctx.RunOf(ctx)
+	if t.host = t.run; t.run == nil {
 		return t, nil
 	}
 	if inside.Branch(t.run.State()) != inside.Branch(base) { // what is done there is not stored before it is joined
