@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -227,17 +228,14 @@ func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
 // not have it, or has it with another type.
 func (f *Field[T]) declared(h *handle) error {
 	sp, err := f.spec(h)
-	if err == nil {
-		err = f.merges(sp)
-	}
-	return err
+	return cmp.Or(err, f.merges(sp))
 }
 
 // merges returns an error if the Handler of the Field is not that of the schema,
 // which would be called.
 func (f *Field[T]) merges(sp *fieldSpec) error {
-	if own := f.Handler.h; own != nil && own != sp.handler && own.name != sp.handler.name {
-		return &TypeError{Field: sp.name, Path: "handler", Want: sp.handler.name + ", which the schema of the State has", Got: own.name}
+	if sp != nil && f.Handler.h != nil && f.Handler.h.name != sp.handler.name {
+		return &TypeError{Field: sp.name, Path: "handler", Want: sp.handler.name + ", which the schema of the State has", Got: f.Handler.Name()}
 	}
 	return nil
 }

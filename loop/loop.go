@@ -64,6 +64,9 @@ type Loop struct {
 	// Stop is [state.StopRepeated]. It is not for tools that are annotated as ReadOnly or
 	// have [tool.Polls]. A negative number lets all calls be made.
 	MaxRepeats int
+	// Budget limits the tokens and the requests of a run, and those of a user in a
+	// period (default: no limit).
+	Budget Budget
 	// CallTimeout is how long the function of a tool may take for one call, unless the
 	// tool says so itself: see [tool.Timeout] (default: no limit).
 	CallTimeout time.Duration
@@ -101,7 +104,7 @@ var ErrMaxSteps = errors.New("loop: too many steps")
 //
 // If the last answer has ended before the model had said all, no model is asked
 // either: the error is a [*StopError] that matches ErrStopped, and what was said is
-// in the conversation.
+// in the conversation. So it is when a Budget is spent.
 //
 // Other errors are ErrMaxSteps, [state.ErrInvalid] for a Loop that cannot work,
 // and those of Ask, Commit and the State. Run can be called again after each.
@@ -179,6 +182,13 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 			r.run = nil // the progress is that of another Loop, or of the trunk
 		}
 	}
+	if r.run != nil {
+		r.steps, r.ended = r.run.Progress()
+	}
+	p := r.purseOf(r.turns[r.names[0]].purse)
+	for _, turn := range r.turns {
+		turn.purse = p
+	}
 	if r.run == nil { // else the run knows
 		for _, turn := range r.turns {
 			turn.late = lateCalls(msgs)
@@ -186,7 +196,6 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		r.resume(msgs)
 		return r, nil
 	}
-	r.steps, r.ended = r.run.Progress()
 	if r.steps > 0 { // those before were given to a process that has died
 		for _, m := range sinceUser(msgs) {
 			if text := textOf(m); text != "" {
@@ -334,6 +343,10 @@ func (r *looping) ask(name string) error {
 	}
 	turn := r.turns[name]
 	for try := 1; ; try++ {
+		if limit := turn.purse.refuses(turn); limit != "" {
+			_, _, reply := r.progress()
+			return &StopError{Agent: turn.st.Agent(), Stop: state.StopBudget, Word: limit, Reply: reply}
+		}
 		turn.noteFailure(nil, 0)
 		if r.run != nil {
 			r.run.RestartText()

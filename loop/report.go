@@ -15,20 +15,16 @@ import (
 func (t *Turn) report(r tool.Result) {
 	var panicked *tool.PanicError
 	var denied *state.AccessError
-	isPanic, isDenied := errors.As(r.Err, &panicked), errors.As(r.Err, &denied)
-	if !isPanic && !isDenied {
-		return
-	}
-	call := r.Message.Call()
-	if t.host != nil {
+	call, mask := r.Message.Call(), func(text string) string { return inside.HostRedactor(t.st).Redact(text) }
+	switch isPanic := errors.As(r.Err, &panicked); {
+	case !isPanic && !errors.As(r.Err, &denied):
+	case t.host != nil:
 		t.host.Report(call, r.Err)
-		return
+	case isPanic:
+		slog.Error("a tool panicked", "agent", t.st.Agent(), "tool", call.Name, "call", call.Key,
+			"err", mask(fmt.Sprint(r.Err, ": ", panicked.Value)), "stack", mask(string(panicked.Stack)))
+	default:
+		slog.Warn("access denied to a tool", "agent", t.st.Agent(), "tool", call.Name, "call", call.Key,
+			"err", mask(r.Err.Error()), "hint", denied.Hint())
 	}
-	masks := inside.HostRedactor(t.st)
-	log := slog.With("agent", t.st.Agent(), "tool", call.Name, "call", call.Key, "err", masks.Redact(r.Err.Error()))
-	if isPanic {
-		log.Error("a tool panicked", "panic", masks.Redact(fmt.Sprint(panicked.Value)), "stack", masks.Redact(string(panicked.Stack)))
-		return
-	}
-	log.Warn("access denied to a tool", "hint", denied.Hint())
 }

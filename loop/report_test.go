@@ -45,7 +45,7 @@ func TestMistakesOfToolsAreLogged(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	require.Len(t, lines, 2, "an error that a tool returns is for the model")
 	require.Contains(t, lines[0], `level=ERROR msg="a tool panicked" agent=desk tool=burst call=`)
-	require.Contains(t, lines[0], `panic="no [SECRET]"`)
+	require.Contains(t, lines[0], `the function panicked: no [SECRET]"`)
 	require.Contains(t, lines[0], "report_test.go")
 	require.Contains(t, lines[1], `level=WARN msg="access denied to a tool" agent=desk tool=note call=`)
 	require.Contains(t, lines[1], `hint="Write of the field \"kept\" would have to allow the agent \"desk\", or Owner to be it"`)

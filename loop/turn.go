@@ -43,6 +43,7 @@ type Turn struct {
 	stored func(context.Context) error            // Loop.Commit
 	heard  func(output []state.Message, e ending) // is told of each answer
 	route  func(*state.State) (string, bool)      // Loop.Route
+	purse  *purse                                 // of Loop.Budget, or of the agent that has called this one
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -84,6 +85,9 @@ func NewTurn(ctx context.Context, agent string, tools ...*tool.Tool) (*Turn, err
 	outer, nested := TurnOf(ctx)
 	if nested && outer.st.Agent() == base.Agent() && inside.Branch(outer.st) == inside.Branch(base) {
 		t.base = outer.base
+	}
+	if nested {
+		t.purse = outer.purse
 	}
 	if agent != "" {
 		t.st = t.base.As(agent)
@@ -201,6 +205,9 @@ func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.answer(); err != nil {
+		return false, err
+	}
+	if err := t.purse.spend(t, r); err != nil {
 		return false, err
 	}
 	e, err := t.endingOf(r)
