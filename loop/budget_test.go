@@ -119,9 +119,11 @@ func TestBudgetOfAPeriod(t *testing.T) {
 		}
 		restart()
 		day := time.Now().UTC().Truncate(24 * time.Hour)
+		time.Sleep(time.Hour)
 		require.Empty(t, say("a"))
 		require.Equal(t, loop.Spent{Since: day, Tokens: 20, Requests: 2}, of("a"))
 		restart()
+		time.Sleep(time.Hour)
 		require.Empty(t, say("b"))
 		require.Equal(t, loop.Spent{Since: day, Tokens: 40, Requests: 4}, of("a"), "all threads count")
 		require.Equal(t, state.StopBudget, say("a"), "one request of two")
@@ -195,31 +197,34 @@ func TestBudgetIsChecked(t *testing.T) {
 	}
 }
 
-// What an agent spends that a tool calls counts for the Loop that has called it.
+// What an agent spends that a tool calls counts for the Loop that has called it, also
+// if the agent has a Budget of its own.
 func TestBudgetOfAnAgentThatIsATool(t *testing.T) {
-	inner, outer := 0, 0
-	expert := &loop.Loop{Agents: map[string]loop.Agent{"expert": caller(&inner, 9, state.Usage{Input: 9, Output: 1})}}
-	ask := tool.Must(tool.NewStateful("ask", "Asks the expert.", func(ctx context.Context, st *state.State, _ struct{}) (string, error) {
-		fork := st.Fork()
-		if err := fork.UserSays("Look!"); err != nil {
-			return "", err
-		}
-		return expert.Run(ctx, fork)
-	}))
-	desk := &loop.Loop{Budget: loop.Budget{Requests: 4}, Agents: map[string]loop.Agent{"desk": {Tools: []*tool.Tool{ask}, Ask: func(ctx context.Context, turn *loop.Turn) error {
-		outer++
-		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(state.ToolCall{ID: fmt.Sprint(outer), Name: "ask", Input: "{}"})}})
-	}}}}
-	st := state.New(nil)
-	require.NoError(t, st.UserSays("Look!"))
-	_, err := desk.Run(t.Context(), st)
-	var stop *loop.StopError
-	require.ErrorAs(t, err, &stop)
-	require.Equal(t, state.StopBudget, stop.Stop)
-	require.Equal(t, "desk", stop.Agent)
-	require.Equal(t, []int{1, 3}, []int{outer, inner})
-	said := state.Messages.GetOr(st, nil)
-	require.Contains(t, said[len(said)-1].Text(), "budget", "the outer model would read why")
+	for _, own := range []loop.Budget{{}, {Requests: 100}} {
+		inner, outer := 0, 0
+		expert := &loop.Loop{Budget: own, Agents: map[string]loop.Agent{"expert": caller(&inner, 9, state.Usage{Input: 9, Output: 1})}}
+		ask := tool.Must(tool.NewStateful("ask", "Asks the expert.", func(ctx context.Context, st *state.State, _ struct{}) (string, error) {
+			fork := st.Fork()
+			if err := fork.UserSays("Look!"); err != nil {
+				return "", err
+			}
+			return expert.Run(ctx, fork)
+		}))
+		desk := &loop.Loop{Budget: loop.Budget{Requests: 4}, Agents: map[string]loop.Agent{"desk": {Tools: []*tool.Tool{ask}, Ask: func(ctx context.Context, turn *loop.Turn) error {
+			outer++
+			return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(state.ToolCall{ID: fmt.Sprint(outer), Name: "ask", Input: "{}"})}})
+		}}}}
+		st := state.New(nil)
+		require.NoError(t, st.UserSays("Look!"))
+		_, err := desk.Run(t.Context(), st)
+		var stop *loop.StopError
+		require.ErrorAs(t, err, &stop)
+		require.Equal(t, state.StopBudget, stop.Stop)
+		require.Equal(t, "desk", stop.Agent)
+		require.Equal(t, []int{1, 3}, []int{outer, inner})
+		said := state.Messages.GetOr(st, nil)
+		require.Contains(t, said[len(said)-1].Text(), "budget", "the outer model would read why")
+	}
 }
 
 // A run that another process goes on with has spent what the first one has.

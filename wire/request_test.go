@@ -563,3 +563,26 @@ func TestCallsOfAModelNeedAState(t *testing.T) {
 		})
 	}
 }
+
+// An SDK that goes on with an answer by itself would leave its halves as two answers,
+// or only the second one.
+func TestRequestsThatGoOnWithAnAnswerAreRefused(t *testing.T) {
+	asked := 0
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		fmt.Fprint(w, `{"candidates":[{"content":{"role":"model","parts":[{"text":"two"}]},"finishReason":"STOP"}]}`)
+	})
+	const body = `{"contents":[],"continuationToken":"dG9rZW4="}`
+	st := newState(t, state.UserText("Count!"))
+	path := server.URL + "/models/m:generateContent"
+	client := newClient(t, &wire.Transport{})
+	req, err := http.NewRequestWithContext(state.NewContext(t.Context(), st), http.MethodPost, path, strings.NewReader(body))
+	require.NoError(t, err)
+	_, err = client.Transport.RoundTrip(req)
+	require.ErrorIs(t, err, state.ErrInvalid)
+	require.ErrorContains(t, err, "AutomaticContinuation")
+	require.Zero(t, asked)
+	_, err = readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, path, body))
+	require.NoError(t, err)
+	require.Equal(t, 1, st.History().Len())
+}
