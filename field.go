@@ -264,7 +264,7 @@ func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
 	if err == nil && h.overlay != nil {
 		err = h.given(sp, sp.address())
 	}
-	if err == nil && op == OpSet {
+	if err == nil && op == OpSet && f.Handler.h != nil {
 		err = f.merges(sp)
 	}
 	return sp, err

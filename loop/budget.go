@@ -175,12 +175,9 @@ func tokensOf(msgs []state.Message) (n int) {
 func (t *Turn) nextTokens() int {
 	msgs := state.Messages.GetOr(t.base, nil)
 	last, _ := t.lastAnswer()
-	if last.Usage == (state.Usage{}) && len(last.History) == 0 {
-		return tokensOf(last.Prompt) + tokensOf(msgs)
-	}
 	n := len(msgs)
 	for n > 0 && !slices.ContainsFunc(last.Output, msgs[n-1].Equal) {
 		n--
 	}
-	return costOf(last, nil) + tokensOf(msgs[n:])
+	return costOf(last, msgs[:n]) + tokensOf(msgs[n:])
 }

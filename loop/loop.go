@@ -279,13 +279,10 @@ func (r *looping) next() (name string, more bool, err error) {
 		return r.names[0], !ended, nil
 	}
 	name, more, err = r.route()
-	if err != nil {
-		return "", false, err
-	}
-	if _, known := r.turns[name]; more && !known {
+	if _, known := r.turns[name]; err == nil && more && !known {
 		return "", false, invalid("Loop has no agent %s, which Route has named", fault.Quote(name))
 	}
-	return name, more, nil
+	return name, more, err
 }
 
 // route calls Route. The error is that of a field which the schema lacks: to a
