@@ -81,6 +81,23 @@ func (e *AccessError) Error() string {
 	return b.String()
 }
 
+// Hint names the setting of the schema that would allow the operation. It is for
+// the log of the program: a model that reads Error can change nothing about it.
+func (e *AccessError) Hint() string {
+	setting := "Write"
+	switch {
+	case e.stranger:
+		return "the Team of the schema has no agent " + fault.Quote(e.Agent)
+	case e.Field == "":
+		return "only the handle of the host may do this"
+	case e.Field == historyName:
+		return "Read and Write of the conversation would have to allow the agent " + fault.Quote(e.Agent)
+	case e.Op == "read":
+		setting = "Read"
+	}
+	return fmt.Sprintf("%s of the field %s would have to allow the agent %s, or Owner to be it", setting, fault.Quote(e.Field), fault.Quote(e.Agent))
+}
+
 // Is reports whether target is [ErrDenied] or [fs.ErrPermission].
 func (e *AccessError) Is(target error) bool {
 	return target == ErrDenied || target == fs.ErrPermission

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -18,7 +19,8 @@ import (
 // whose schema has a field of that name and type.
 //
 // The exported members are settings. NewSchema reads them once; after that,
-// only what the state's schema declares under the name counts. All methods are
+// only what the state's schema declares under the name counts. Set returns a
+// TypeError if the Field has another Handler than that. All methods are
 // safe for concurrent use. A Field must not be copied.
 type Field[T any] struct {
 	// Name identifies the field: one line of visible text.
@@ -216,7 +218,7 @@ func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
 		return nil, h.unknownField(f.Name)
 	}
 	if typ := reflect.TypeFor[T](); sp.form.Type != typ {
-		return nil, &TypeError{Field: f.Name, Path: "type", Want: sp.form.Type.String(), Got: typ.String()}
+		return nil, h.unfit(&TypeError{Field: f.Name, Path: "type", Want: sp.form.Type.String(), Got: typ.String()})
 	}
 	f.bound.Store(&binding{schema: h.schema, spec: sp})
 	return sp, nil
@@ -225,8 +227,17 @@ func (f *Field[T]) spec(h *handle) (*fieldSpec, error) {
 // declared returns the error of using the field with a handle whose schema does
 // not have it, or has it with another type.
 func (f *Field[T]) declared(h *handle) error {
-	_, err := f.spec(h)
-	return err
+	sp, err := f.spec(h)
+	return cmp.Or(err, f.merges(sp))
+}
+
+// merges returns an error if the Handler of the Field is not that of the schema,
+// which would be called.
+func (f *Field[T]) merges(sp *fieldSpec) error {
+	if sp != nil && f.Handler.h != nil && f.Handler.h.name != sp.handler.name {
+		return &TypeError{Field: sp.name, Path: "handler", Want: sp.handler.name + ", which the schema of the State has", Got: f.Handler.Name()}
+	}
+	return nil
 }
 
 // toRead returns the spec if the handle may read the field.
@@ -252,6 +263,9 @@ func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
 	}
 	if err == nil && h.overlay != nil {
 		err = h.given(sp, sp.address())
+	}
+	if err == nil && op == OpSet && f.Handler.h != nil {
+		err = f.merges(sp)
 	}
 	return sp, err
 }

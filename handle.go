@@ -25,7 +25,17 @@ type handle struct {
 	overlay map[engine.Address]*engine.Cell
 	// covered has the secrets that were given to With and given anew. They are
 	// not read any more, but texts may have them.
-	covered []secretCell
+	covered *coveredSecret
+	// lacks is told of each field that is used and that the schema does not have, or
+	// has in another form, or it is nil. A function that answers yes or no cannot
+	// return the error.
+	lacks func(error)
+}
+
+// coveredSecret is a secret, and those that were covered before it.
+type coveredSecret struct {
+	secretCell
+	before *coveredSecret
 }
 
 // family is what a state shares with its forks, snapshots and transactions.
@@ -86,7 +96,15 @@ func (h *handle) locate(name string) (*fieldSpec, engine.Address, error) {
 
 // unknownField returns the error for a name that the schema does not have.
 func (h *handle) unknownField(name string) error {
-	return &unknownFieldError{name: name, schema: h.schema, rights: h.rights}
+	return h.unfit(&unknownFieldError{name: name, schema: h.schema, rights: h.rights})
+}
+
+// unfit returns the error for a field that does not fit the schema.
+func (h *handle) unfit(err error) error {
+	if h.lacks != nil {
+		h.lacks(err)
+	}
+	return err
 }
 
 // toRead is locate for a name that the handle may read.

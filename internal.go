@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -99,6 +100,18 @@ func (Insider) IsWritable(st *State) bool { return st.on().branch.Alive() == nil
 // whichever of two windows begins later. The field is not listed, and none of
 // its changes are told.
 func (Insider) Windows() *Field[map[string]internal.Window] { return windows }
+
+// TellLacking returns a handle that calls told with the error of each field that
+// the schema does not have, or has in another form, also where nobody returns it.
+func (Insider) TellLacking(st *State, told func(error)) *State {
+	h := *st.on()
+	h.lacks = told
+	return &State{handle: h}
+}
+
+// SaysState reports whether NewContext has made a context or one that it is made of,
+// if only with nil, which says that there is to be no State.
+func (Insider) SaysState(ctx context.Context) bool { return ctx.Value(contextKey{}) != nil }
 
 // IsReference reports whether a field holds references: Go values that no code
 // may look into.

@@ -79,6 +79,10 @@ func SystemText(text string) TextMessage { return newText("system", text, "") }
 // UserText returns a text message of the user.
 func UserText(text string) TextMessage { return newText("user", text, "") }
 
+// UserSays adds a text of the user to the conversation. In a workspace, messages
+// do that by themselves.
+func (s *State) UserSays(text string) error { return Messages.Set(s, []Message{UserText(text)}) }
+
 // AssistantText returns a text message of an assistant that ended its turn:
 // its stop_reason is "stop".
 func AssistantText(text string) TextMessage { return newText("assistant", text, "stop") }

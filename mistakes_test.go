@@ -94,6 +94,10 @@ func mistakesOfSchemas(*testing.T) []mistake {
 			"state: schema: part 0 is nil", state.ErrInvalidSchema},
 		{"a nil field", schemaMistake((*state.Field[int])(nil)),
 			"state: schema: part 0 is nil", state.ErrInvalidSchema},
+		{"a conversation with an owner and no team", schemaMistake(&state.Field[[]state.Message]{Name: "messages", Owner: "a"}),
+			`state: field "messages": Owner, Read and Write need a Team in the schema`, state.ErrInvalidSchema},
+		{"a conversation with a scope and no team", schemaMistake(&state.Field[[]state.Message]{Name: "messages", Read: state.Public, Write: state.Only("a")}),
+			`state: field "messages": Owner, Read and Write need a Team in the schema`, state.ErrInvalidSchema},
 		{"the same name twice", schemaMistake(number("x"), number("x")),
 			`state: field "x": declared twice`, state.ErrInvalidSchema},
 		{"two mistakes at once", schemaMistake(number("a\n"), &state.Field[int]{Name: "m", MaxBytes: -1}),
@@ -213,6 +217,8 @@ func mistakesOfFields(t *testing.T) []mistake {
 			`state: "unset": no value`, state.ErrNotFound},
 		{"a field of another schema", get(undeclared, st),
 			`state: "texts": unknown field; did you mean "text"?`, state.ErrUnknownField},
+		{"a field with another handler", (&state.Field[string]{Name: "text", Handler: state.FirstWins[string]()}).Set(st, mistakeValue),
+			`state: "text": handler: want replace, which the schema of the State has, got first_wins`, state.ErrWrongType},
 		{"a field of another type", typeErr,
 			`state: "text": type: want string, got int`, state.ErrWrongType},
 		{"a nil field is read", get(nil, st),
@@ -366,6 +372,33 @@ func mistakesOfHandlers(t *testing.T) []mistake {
 			"state: SetWith: handler none has no function", state.ErrInvalid},
 		{"SetWith of MergeByID without a function", state.New(nil).KV().SetWith("x", []string{"a"}, state.MergeByID[[]string](nil)),
 			"state: SetWith: handler merge_by_id has no function", state.ErrInvalid},
+	}
+}
+
+// The log of the program is told which setting would give a right.
+func TestHintsOfDeniedAccess(t *testing.T) {
+	mine := &state.Field[string]{Name: "mine", Owner: "a"}
+	shown := &state.Field[string]{Name: "shown", Owner: "a", Read: state.Public}
+	talk := &state.Field[[]state.Message]{Name: "messages", Owner: "a"}
+	st := state.New(state.MustSchema(state.Team{"a": nil, "b": nil}, mine, shown, talk))
+	_, read := mine.Get(st.As("b"))
+	_, stranger := mine.Get(st.As("z"))
+	_, export := st.As("a").Export()
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{read, `Read of the field "mine" would have to allow the agent "b", or Owner to be it`},
+		{shown.Set(st.As("b"), "x"), `Write of the field "shown" would have to allow the agent "b", or Owner to be it`},
+		{stranger, `the Team of the schema has no agent "z"`},
+		{export, "only the handle of the host may do this"},
+		{st.As("b").UserSays("Hello!"), `Write of the field "messages" would have to allow the agent "b", or Owner to be it`},
+		{st.As("b").History().Append(state.InferenceResult{Agent: "a"}), `Read and Write of the conversation would have to allow the agent "b"`},
+	} {
+		var denied *state.AccessError
+		require.ErrorAs(t, row.err, &denied)
+		require.Equal(t, row.want, denied.Hint())
+		require.NotContains(t, row.err.Error(), row.want)
 	}
 }
 

@@ -103,9 +103,9 @@ func (h *handle) readSecretCells(b *engine.Branch, cells []secretCell) []secretC
 			cells = append(cells, secretCell{sp, c})
 		}
 	}
-	for _, c := range h.covered {
+	for c := h.covered; c != nil; c = c.before {
 		if h.mayRead(c.spec) {
-			cells = append(cells, c)
+			cells = append(cells, c.secretCell)
 		}
 	}
 	return cells
@@ -294,7 +294,7 @@ func (h *handle) hiddenFrom(agent string, yield func(field string, secret bool, 
 	for sp, at := range host.readable(h.overlaid(f)) { // in an order that is the same each time
 		give(sp, at, h.overlay[at])
 	}
-	for _, c := range h.covered {
+	for c := h.covered; c != nil; c = c.before {
 		give(c.spec, c.spec.address(), c.cell)
 	}
 }

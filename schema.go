@@ -309,7 +309,8 @@ func (d *schemaDraft) addMessages() {
 
 func (d *schemaDraft) checkAccess(sp *fieldSpec, members []string) {
 	if d.schema.team == nil {
-		if sp.name != messagesName && (sp.owner != "" || sp.read != Private || sp.write != Private) {
+		conversation := sp.name == messagesName && sp.owner == "" && sp.read.only == "" && sp.write.only == ""
+		if !conversation && (sp.owner != "" || sp.read != Private || sp.write != Private) {
 			d.failField(sp.name, "Owner, Read and Write need a Team in the schema")
 		}
 		return

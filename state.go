@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/agentstate/state/internal/engine"
 )
@@ -159,7 +158,7 @@ func (s *State) With(values map[string]any) (*State, error) {
 			continue
 		}
 		if before := cells[o.Address]; before != nil && o.Slot.Secret {
-			h.covered = append(slices.Clip(h.covered), secretCell{o.Slot.Form.(*fieldSpec), before})
+			h.covered = &coveredSecret{secretCell{o.Slot.Form.(*fieldSpec), before}, h.covered}
 		}
 		cells[o.Address] = nil
 		if o.Merger != nil {

@@ -206,11 +206,14 @@ func TestOneFieldServesManySchemas(t *testing.T) {
 func TestSettingsAreCopiedByNewSchema(t *testing.T) {
 	f := &state.Field[int]{Name: "n", Handler: state.Sum[int](), MaxBytes: 100}
 	st := state.New(state.MustSchema(f))
-	f.Handler, f.MaxBytes, f.Secret, f.Ephemeral = state.Replace[int](), 1, true, true
+	f.MaxBytes, f.Secret, f.Ephemeral = 1, true, true
 	f.Validate = func(int) error { return errors.New("no") }
 	require.NoError(t, f.Set(st, 2))
 	require.NoError(t, f.Set(st, 3))
 	require.Equal(t, map[string]any{"n": 5}, st.KV().All())
+	f.Handler = state.Replace[int]()
+	require.ErrorIs(t, f.Set(st, 4), state.ErrWrongType, "it would be added all the same")
+	require.NoError(t, f.Replace(st, 4))
 	team := state.Team{"a": {"b"}}
 	schema := state.MustSchema(team, &state.Field[int]{Name: "m", Owner: "b"})
 	team["a"][0] = "c"

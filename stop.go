@@ -16,5 +16,6 @@ const (
 	StopFailed      Stop = "failed"      // the provider could not finish it, and might if it is asked again
 	StopInterrupted Stop = "interrupted" // the program, or a person, has stopped it
 	StopRepeated    Stop = "repeated"    // a Loop has stopped a model that repeats a call in vain
+	StopBudget      Stop = "budget"      // a Loop has asked no model, because its Budget is spent
 	StopUnknown     Stop = "unknown"     // the provider's word says nothing that this library knows
 )

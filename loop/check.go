@@ -19,9 +19,12 @@ func (l *Loop) check(st *state.State) error {
 			return err
 		}
 	}
+	if err := l.Budget.check(st); err != nil {
+		return err
+	}
 	isSaid := func(m state.Message) bool { return m.Role() != "system" && m.Role() != "developer" }
 	if !slices.ContainsFunc(state.Messages.GetOr(st, nil), isSaid) {
-		return invalid("nobody has said anything: add a message of the user to state.Messages")
+		return invalid("nobody has said anything: State.UserSays adds what the user says")
 	}
 	return nil
 }

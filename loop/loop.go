@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentstate/state"
@@ -23,7 +24,7 @@ import (
 //	loop := &loop.Loop{Agents: map[string]loop.Agent{
 //		"billing": {Ask: ask, Tools: []*tool.Tool{refund, search}},
 //	}}
-//	err := state.Messages.Set(st, []state.Message{state.UserText("Refund my order.")})
+//	err := st.UserSays("Refund my order.")
 //	reply, err := loop.Run(ctx, st)
 //
 // In a run of package workspace, whose function Loop makes one of it, each answer
@@ -45,6 +46,9 @@ type Loop struct {
 	// If calls of one answer write one field so that different agents are next, none
 	// is: the field gets the value that it had before, and the results of the calls
 	// say so. To see that, Route is called with the State as it was between them.
+	//
+	// If Route uses a field that the schema of the State does not have, which looks
+	// unset to it, Run returns [state.ErrInvalid].
 	Route func(st *state.State) (agent string, ok bool)
 	// Commit is called before calls are made, and after they and after each answer,
 	// for a program that stores the State itself. In a run of a workspace, the run
@@ -60,6 +64,9 @@ type Loop struct {
 	// Stop is [state.StopRepeated]. It is not for tools that are annotated as ReadOnly or
 	// have [tool.Polls]. A negative number lets all calls be made.
 	MaxRepeats int
+	// Budget limits the tokens and the requests of a run, and those of a user in a
+	// period (default: no limit).
+	Budget Budget
 	// CallTimeout is how long the function of a tool may take for one call, unless the
 	// tool says so itself: see [tool.Timeout] (default: no limit).
 	CallTimeout time.Duration
@@ -97,7 +104,7 @@ var ErrMaxSteps = errors.New("loop: too many steps")
 //
 // If the last answer has ended before the model had said all, no model is asked
 // either: the error is a [*StopError] that matches ErrStopped, and what was said is
-// in the conversation.
+// in the conversation. So it is when a Budget is spent.
 //
 // Other errors are ErrMaxSteps, [state.ErrInvalid] for a Loop that cannot work,
 // and those of Ask, Commit and the State. Run can be called again after each.
@@ -176,6 +183,13 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		}
 		turn.joins = turn.run != nil && !turn.inner
 	}
+	if r.run != nil {
+		r.steps, r.ended = r.run.Progress()
+	}
+	p := r.purseOf(r.turns[r.names[0]].purse)
+	for _, turn := range r.turns {
+		turn.purse = p
+	}
 	if r.run == nil { // else the run knows
 		for _, turn := range r.turns {
 			turn.late = lateCalls(msgs)
@@ -183,7 +197,6 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 		r.resume(msgs)
 		return r, nil
 	}
-	r.steps, r.ended = r.run.Progress()
 	if r.steps > 0 { // those before were given to a process that has died
 		for _, m := range sinceUser(msgs) {
 			if text := textOf(m); text != "" {
@@ -266,9 +279,20 @@ func (r *looping) next() (name string, more bool, err error) {
 		_, ended, _ := r.progress()
 		return r.names[0], !ended, nil
 	}
-	name, more = r.Route(r.st)
-	if _, known := r.turns[name]; more && !known {
+	name, more, err = r.route()
+	if _, known := r.turns[name]; err == nil && more && !known {
 		return "", false, invalid("Loop has no agent %s, which Route has named", fault.Quote(name))
+	}
+	return name, more, err
+}
+
+// route calls Route. The error is that of a field which the schema lacks: to a
+// function that answers yes or no it looks unset.
+func (r *looping) route() (name string, more bool, err error) {
+	var lacking atomic.Pointer[error]
+	name, more = r.Route(inside.TellLacking(r.st, func(err error) { lacking.CompareAndSwap(nil, &err) }))
+	if err := lacking.Load(); err != nil {
+		return "", false, invalid("Route uses a field that the schema of the State does not have: %w", *err)
 	}
 	return name, more, nil
 }
@@ -317,6 +341,10 @@ func (r *looping) ask(name string) error {
 	}
 	turn := r.turns[name]
 	for try := 1; ; try++ {
+		if limit := turn.purse.refuses(turn); limit != "" {
+			_, _, reply := r.progress()
+			return &StopError{Agent: turn.st.Agent(), Stop: state.StopBudget, Word: limit, Reply: reply}
+		}
 		turn.noteFailure(nil, 0)
 		if r.run != nil {
 			r.run.RestartText()

@@ -14,7 +14,8 @@ import (
 )
 
 // ErrStopped is returned by [Loop.Run] and [Turn.Next] if an answer has ended
-// before the model had said all: it was too long, or refused, or filtered. The
+// before the model had said all: it was too long, or refused, or filtered. Run also
+// returns it if a model is not asked again: see MaxRepeats and Budget. The
 // error is a [*StopError]. What was said is in the conversation.
 var ErrStopped = errors.New("loop: the answer was not finished")
 
@@ -26,7 +27,7 @@ var ErrStopped = errors.New("loop: the answer was not finished")
 type StopError struct {
 	Agent string
 	Stop  state.Stop
-	Word  string // the provider's own, or ""
+	Word  string // the provider's own, or the limit of a Budget, or ""
 	// Reply is the last text that the model has said in the run, or "".
 	Reply string
 

@@ -32,6 +32,7 @@ type Turn struct {
 	base, st *state.State
 	tools    []*tool.Tool
 	run      runctx.Run // nil without a workspace, and on a branch of its state
+	host     runctx.Run // run, also on a branch
 	inner    bool       // within another turn, in the call of a tool, or on a branch
 	called   bool       // within another turn, or in the call of a tool
 
@@ -40,6 +41,7 @@ type Turn struct {
 	heard  func(output []state.Message, e ending) // is told of each answer
 	route  func(*state.State) (string, bool)      // Loop.Route
 	joins  bool                                   // messages may join the run behind results
+	purse  *purse                                 // of Loop.Budget, or of the agent that has called this one
 
 	mu sync.Mutex
 	// The calls of the last answer that are for tools, for Call.
@@ -75,13 +77,17 @@ func NewTurn(ctx context.Context, agent string, tools ...*tool.Tool) (*Turn, err
 	if nested && outer.st.Agent() == base.Agent() && inside.Branch(outer.st) == inside.Branch(base) {
 		t.base = outer.base
 	}
+	if nested {
+		t.purse = outer.purse
+	}
 	if agent != "" {
 		t.st = t.base.As(agent)
 	}
 	_, called := tool.CallOf(ctx)
 	t.called = nested || called
 	t.inner = t.called
-	if t.run = runctx.RunOf(ctx); t.run == nil {
+	t.run = runctx.RunOf(ctx)
+	if t.host = t.run; t.run == nil {
 		return t, nil
 	}
 	if inside.Branch(t.run.State()) != inside.Branch(base) { // what is done there is not stored before it is joined
@@ -192,6 +198,9 @@ func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.answer(); err != nil {
+		return false, err
+	}
+	if err := t.purse.spend(t, r); err != nil {
 		return false, err
 	}
 	e, err := t.endingOf(r)

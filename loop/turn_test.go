@@ -378,6 +378,8 @@ func (c *commits) BeginOnce(context.Context, state.ToolCall, runctx.Suspension) 
 
 func (c *commits) Emit(text string) { c.text += text }
 
+func (c *commits) Report(state.ToolCall, error) {}
+
 func (c *commits) Describe(*state.State) string { return "" }
 
 func (c *commits) CacheKey() string { return "" }

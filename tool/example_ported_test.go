@@ -44,7 +44,7 @@ func ExampleLoop_agentKit() {
 		"planner": {Ask: askPlanner, Tools: []*tool.Tool{savePlan}},
 		"writer":  {Ask: askWriter},
 	}}
-	_ = state.Messages.Set(st, []state.Message{state.UserText("Write about trains.")})
+	_ = st.UserSays("Write about trains.")
 	fmt.Println(network.Run(ctx, st))
 	fmt.Println(plan.GetOr(st, nil), st.History().Len())
 	// Output:

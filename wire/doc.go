@@ -7,7 +7,8 @@
 // A [Transport] looks at each request whose context carries a State, as
 // [state.NewContext] and the contexts of package workspace do. It sends the
 // conversation of the State, and records what the model answers as an
-// [state.InferenceResult]. Requests without a State pass untouched.
+// [state.InferenceResult]. A call of a model without one is an error, unless
+// [state.NewContext] with nil says that there is none.
 //
 // # What is sent
 //

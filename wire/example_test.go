@@ -28,7 +28,7 @@ func Example() {
 	order := &state.Field[string]{Name: "order"}
 	st := state.New(state.MustSchema(order))
 	fmt.Println(order.Set(st, "#17"))
-	fmt.Println(state.Messages.Set(st, []state.Message{state.UserText("Where is my order?")}))
+	fmt.Println(st.UserSays("Where is my order?"))
 
 	ctx := state.NewContext(context.Background(), st)
 	fmt.Println(send(ctx, client, server.URL, `{"model":"m","messages":[{"role":"system","content":"Be brief."}]}`))
@@ -58,7 +58,7 @@ func ExampleOutsideConversation() {
 	defer server.Close()
 	client := &http.Client{Transport: &wire.Transport{}}
 	st := state.New(nil)
-	fmt.Println(state.Messages.Set(st, []state.Message{state.UserText("Where is my order?")}))
+	fmt.Println(st.UserSays("Where is my order?"))
 
 	ctx := wire.OutsideConversation(state.NewContext(context.Background(), st))
 	fmt.Println(send(ctx, client, server.URL, `{"model":"m","messages":[{"role":"user","content":"A title, please."}]}`))

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ type sent struct {
 
 	continued bool // the provider holds the beginning of the conversation
 	later     bool // the response is not the answer, which is fetched later
+	resumes   bool // an SDK goes on with an answer of Gemini by itself
 }
 
 // complete returns what a request says, and its body, with what the State adds
@@ -54,6 +56,9 @@ func (t *Transport) complete(
 		s.prompt = withPrompt(s.prompt, prompt, format)
 	}
 	if !t.RecordOnly && !isOutside(ctx) {
+		if s.resumes {
+			return sent{}, nil, errResumes
+		}
 		request = withTools(ctx, st, request)
 		request, s.names = request.RenameTools(profile)
 		if !s.continued {
@@ -144,11 +149,17 @@ func (t *Transport) decode(format *provider.Format, body []byte) (provider.Reque
 	return format.DecodeRequest(members.With(list, []byte("[]")).JSON())
 }
 
+// errResumes is the error of a request by which an SDK goes on with an answer that was
+// not finished. The State has the first part of it as an answer, or not at all, and
+// would have the rest as another one.
+var errResumes = fmt.Errorf("%w: it goes on with an answer of which the State has a part, or nothing: set AutomaticContinuation of genai to false", state.ErrInvalid)
+
 // readSettings returns what the settings of a request say about it.
 func readSettings(request provider.Request) sent {
 	settings, _ := jsontext.Members([]byte(request.Settings)) // an object: it has been decoded
 	s := sent{streams: settings.Bool("stream"), continued: request.Continued()}
 	s.later = settings.Bool("background") && !s.streams
+	s.resumes = settings.String("continuationToken") != ""
 	return s
 }
 

@@ -519,3 +519,70 @@ func TestKeysAreNeverRecorded(t *testing.T) {
 		require.NotContains(t, string(exported), key)
 	})
 }
+
+// A context without a State is most often the wrong one. The model would be sent the
+// instructions alone, and nobody would see it.
+func TestCallsOfAModelNeedAState(t *testing.T) {
+	background := context.Background()
+	for _, row := range []struct {
+		name      string
+		transport wire.Transport
+		ctx       context.Context
+		method    string
+		path      string
+		passes    bool
+	}{
+		{"a forgotten State", wire.Transport{}, background, http.MethodPost, apis[0].path, false},
+		{"a forgotten State, of a path that Formats knows", wire.Transport{Formats: func(*http.Request) *provider.Format { return provider.OpenAI }},
+			background, http.MethodPost, "/proxy", false},
+		{"no State is wanted", wire.Transport{}, state.NewContext(background, nil), http.MethodPost, apis[0].path, true},
+		{"the program has the conversation", wire.Transport{RecordOnly: true}, background, http.MethodPost, apis[0].path, true},
+		{"a title", wire.Transport{}, wire.OutsideConversation(background), http.MethodPost, apis[0].path, true},
+		{"no call of a model", wire.Transport{}, background, http.MethodPost, "/v1/embeddings", true},
+		{"a request without a body", wire.Transport{}, background, http.MethodGet, apis[0].path, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			asked := 0
+			server := serve(t, func(w http.ResponseWriter, _ *http.Request) { asked++; fmt.Fprint(w, "{}") })
+			var body io.Reader
+			if row.method == http.MethodPost {
+				body = strings.NewReader(apis[0].body(false))
+			}
+			req, err := http.NewRequestWithContext(row.ctx, row.method, server.URL+row.path, body)
+			require.NoError(t, err)
+			resp, err := newClient(t, &row.transport).Transport.RoundTrip(req)
+			if row.passes {
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				require.Equal(t, 1, asked)
+				return
+			}
+			require.ErrorIs(t, err, state.ErrInvalid)
+			require.ErrorContains(t, err, "its context has no State")
+			require.Zero(t, asked)
+		})
+	}
+}
+
+// An SDK that goes on with an answer by itself would leave its halves as two answers,
+// or only the second one.
+func TestRequestsThatGoOnWithAnAnswerAreRefused(t *testing.T) {
+	asked := 0
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		fmt.Fprint(w, `{"candidates":[{"content":{"role":"model","parts":[{"text":"two"}]},"finishReason":"STOP"}]}`)
+	})
+	const body = `{"contents":[],"continuationToken":"dG9rZW4="}`
+	st := newState(t, state.UserText("Count!"))
+	path := server.URL + "/models/m:generateContent"
+	client := newClient(t, &wire.Transport{})
+	req, err := http.NewRequestWithContext(state.NewContext(t.Context(), st), http.MethodPost, path, strings.NewReader(body))
+	require.NoError(t, err)
+	_, err = client.Transport.RoundTrip(req)
+	require.ErrorIs(t, err, state.ErrInvalid)
+	require.ErrorContains(t, err, "AutomaticContinuation")
+	require.Zero(t, asked)
+	_, err = readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, path, body))
+	require.NoError(t, err)
+	require.Equal(t, 1, st.History().Len())
+}

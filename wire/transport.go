@@ -134,10 +134,21 @@ type Transport struct {
 // Base, those of requests that cannot be completed: a body that is not in the
 // format, or a State that the handle may not read, and those of redirects that
 // would lead to an answer that the State does not have, or to another host.
+//
+// A call of a model whose context has no State is [state.ErrInvalid], unless
+// RecordOnly is set: the model would be sent no conversation. To send it all the
+// same, say so by [state.NewContext] with nil.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := t.base()
 	st, ok := state.FromContext(req.Context())
-	if !ok || req.Body == nil || req.Body == http.NoBody {
+	if req.Body == nil || req.Body == http.NoBody {
+		return base.RoundTrip(req)
+	}
+	if !ok {
+		if ctx := req.Context(); !t.RecordOnly && !isOutside(ctx) && !inside.SaysState(ctx) && t.formatOf(req) != nil {
+			req.Body.Close()
+			return nil, errNoState
+		}
 		return base.RoundTrip(req)
 	}
 	format, err := t.formatOf(req), error(nil)
@@ -180,6 +191,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.receive(resp)
 	return resp, nil
 }
+
+// errNoState is the error of a call of a model that would be without a conversation.
+var errNoState = fmt.Errorf("wire: request: %w: its context has no State, and the model would be sent no conversation: "+
+	"use state.NewContext, with nil if there is to be none", state.ErrInvalid)
 
 // CloseIdleConnections calls the method of Base, if it has one.
 // [http.Client.CloseIdleConnections] calls it.

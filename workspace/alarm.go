@@ -33,6 +33,7 @@ var (
 	alarmNotMade        = alarm{"approved calls were not made", slog.LevelWarn}
 	alarmNotTold        = alarm{"nobody was told of a call", slog.LevelWarn}
 	alarmUserNotDeleted = alarm{"user is not deleted yet", slog.LevelWarn}
+	alarmDenied         = alarm{"access denied to a tool", slog.LevelWarn}
 	alarmSlow           = alarm{"… took long", slog.LevelWarn}
 	alarmPanic          = alarm{"… panicked", slog.LevelError}
 	alarmLeftBehind     = alarm{"… was left behind", slog.LevelError}

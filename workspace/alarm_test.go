@@ -21,6 +21,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/test/testkit"
 	"github.com/agentstate/state/internal/test/workspacetest"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
@@ -327,6 +328,7 @@ var alarming = map[string]func(r *rig){
 		r.handle(r.open(workspace.Options{Run: nothing}), "1")
 		r.handle(r.open(workspace.Options{Run: nothing, Keys: []workspace.Key{key("a")}}), "2")
 	},
+	"access denied to a tool": func(r *rig) { faultyTool(r, "note", "x") },
 	"corrupt": func(r *rig) {
 		write(r, r.db, map[string]string{annsHead: "{"})
 		r.handle(r.open(workspace.Options{Run: nothing}), "1")
@@ -340,6 +342,59 @@ func loseHolder(r *rig) {
 		require.NoError(r, store.Delete(r.Context(), r.db, key, store.Always))
 	}
 	time.Sleep(time.Minute)
+}
+
+// faultyTool lets a model call a tool that panics, or one that writes what its agent
+// may not.
+func faultyTool(r *rig, name, text string) {
+	secret := &state.Field[string]{Name: "pin", Secret: true}
+	kept := &state.Field[string]{Name: "kept", Read: state.Public}
+	schema := state.MustSchema(state.Team{"desk": nil}, secret, kept)
+	tools := []*tool.Tool{
+		tool.Must(tool.New("note", "Notes.", func(context.Context, struct{}) (string, error) { return text, nil }, tool.To(kept, ""))),
+		tool.Must(tool.New("burst", "Bursts.", func(context.Context, struct{}) (string, error) { panic(text) })),
+	}
+	asked := 0
+	ask := func(ctx context.Context, turn *loop.Turn) error {
+		if asked++; asked == 1 {
+			return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: name, Input: "{}"})}})
+		}
+		result := state.Messages.GetOr(turn.State(), nil)
+		require.NotContains(r, result[len(result)-1].Text(), "Write of the field", "a model can change nothing about it")
+		require.NotContains(r, result[len(result)-1].Text(), text)
+		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("It has failed.")}})
+	}
+	m := r.open(workspace.Options{Schema: schema, Run: func(ctx context.Context, run *workspace.Run) error {
+		if err := secret.Set(run.State(), "hunter2-hunter2"); err != nil {
+			return err
+		}
+		return workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": {Ask: ask, Tools: tools}}})(ctx, run)
+	}})
+	r.handle(m, "1")
+}
+
+// A tool that panics and one that may not write its field are mistakes of the
+// program, whose log says where they are and what would mend them. The model reads
+// that the call has failed.
+func TestMistakesOfToolsAreLogged(t *testing.T) {
+	for _, row := range []struct {
+		name, tool, text string
+		want             []string
+	}{
+		{"a panic", "burst", "no hunter2-hunter2 here", []string{`msg="tool panicked"`, "level=ERROR", "user=ann", "tool=burst",
+			`the function panicked: no [SECRET] here`, "err.stack=", "alarm_test.go"}},
+		{"a right", "note", "x", []string{`msg="access denied to a tool"`, "level=WARN", "tool=note", `access denied to agent`,
+			`err.hint="Write of the field \"kept\" would have to allow the agent \"desk\", or Owner to be it"`}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := &rig{T: t, db: store.NewMemory()}
+			faultyTool(r, row.tool, row.text)
+			for _, want := range row.want {
+				require.Contains(t, r.log.String(), want)
+			}
+			require.NotContains(t, r.log.String(), "hunter2")
+		})
+	}
 }
 
 // Each alarm is raised, once a minute at the most, and has the error.

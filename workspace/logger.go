@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/work"
 )
@@ -185,12 +186,16 @@ func (m *telemetry) logSlow(ctx context.Context, what, user string, took time.Du
 }
 
 // errorAttr returns the class of an error, and its text, in which secrets are
-// masked. The error of a panic has the stack as well.
+// masked. The error of a panic has the stack as well, and that of a right which an
+// agent lacks the setting that would give it.
 func errorAttr(err error, text string) slog.Attr {
 	attrs := []any{slog.String("class", ErrorClass(err)), slog.String("text", text)}
 	var panicked *panicError
 	if errors.As(err, &panicked) && panicked.stack != "" {
 		attrs = append(attrs, slog.String("stack", panicked.stack))
+	}
+	if denied := (*state.AccessError)(nil); errors.As(err, &denied) {
+		attrs = append(attrs, slog.String("hint", denied.Hint()))
 	}
 	return slog.Group("err", attrs...)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -103,6 +104,15 @@ func (r turnRun) BeginOnce(ctx context.Context, c state.ToolCall, s runctx.Suspe
 		return err
 	}
 	return r.Commit(ctx)
+}
+
+func (r turnRun) Report(c state.ToolCall, err error) {
+	about, masked := alarmDenied, error(&maskedError{r.Redact(err.Error()), err})
+	if p := (*tool.PanicError)(nil); errors.As(err, &p) {
+		about = alarmPanic.of("tool")
+		masked = &panicError{text: fmt.Sprintf("%v: %s", masked, r.Redact(fmt.Sprint(p.Value))), stack: r.Redact(string(p.Stack))}
+	}
+	r.m.raise(r.ctx, about, r.user, masked, slog.String("run", r.runID), slog.String("tool", c.Name), slog.String("call", c.Key))
 }
 
 // Decided returns the calls that the message of the run has decided, as the

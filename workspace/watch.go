@@ -140,6 +140,12 @@ type maskedError struct {
 func (e *maskedError) Error() string        { return e.text }
 func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
 
+// As finds an AccessError, which has names only.
+func (e *maskedError) As(target any) bool {
+	_, ok := target.(**state.AccessError)
+	return ok && errors.As(e.err, target)
+}
+
 // follow adds a follower that wants all events of a workspace.
 func (m *Manager) follow(l *ledger.Ledger) (w *follower, leave func(), err error) {
 	if w, leave, err = m.feeds.follow(l, ""); err != nil {

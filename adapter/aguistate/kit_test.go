@@ -166,6 +166,13 @@ func (d *desk) ask(ctx context.Context, t *loop.Turn) error {
 		return errors.New("the model is away, with " + secret)
 	case "panic":
 		panic(secret)
+	case "stop": // how an answer ends, and its text, if there is one
+		how, said, _ := strings.Cut(text, " ")
+		r.Stop = state.Stop(how)
+		if said != "" {
+			run.Emit(said)
+			r.Output = []state.Message{state.AssistantText(said)}
+		}
 	case "call":
 		r.Output = []state.Message{state.ToolCalls(callsOf(text, len(msgs))...)}
 	case "think":

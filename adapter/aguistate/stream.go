@@ -192,31 +192,34 @@ func (s *stream) settle() (more bool) {
 	if waits || s.target == "" && s.view.Run != nil {
 		return true
 	}
-	switch as, reason := endingOf(s.view, id); as {
+	switch end := endingOf(s.view, id); end.As {
 	case work.EndingFinished:
+		if end.Stop != "" && !slices.ContainsFunc(s.conv.waiting, func(w waitingCall) bool { return !w.Client }) {
+			return s.tellError(string(end.Stop), "The answer was not finished: "+string(end.Stop))
+		}
 		s.finish(false)
 	case work.EndingCancelled, work.EndingInterrupted, work.EndingRolledBack, work.EndingReset, work.EndingDiscarded:
 		s.finish(true)
 	default:
-		return s.tellError(string(as), reason)
+		return s.tellError(string(end.As), end.Reason)
 	}
 	s.last = ""
 	return s.target == "" && !s.once
 }
 
 // endingOf returns how the handling of a message has ended.
-func endingOf(v *workspace.View, id string) (as work.Ending, reason string) {
+func endingOf(v *workspace.View, id string) workspace.EndedMessage {
 	for _, d := range v.DeadLetters {
 		if d.Message.ID == id {
-			return work.EndingFailed, d.Reason
+			return workspace.EndedMessage{As: work.EndingFailed, Reason: d.Reason}
 		}
 	}
 	for _, e := range v.Ended {
 		if e.ID == id {
-			return e.As, e.Reason
+			return e
 		}
 	}
-	return work.EndingFinished, "" // or many others have ended since
+	return workspace.EndedMessage{As: work.EndingFinished} // or many others have ended since
 }
 
 // openRun begins a run, unless one is open. A snapshot of the state follows.

@@ -120,3 +120,29 @@ func TestAFailedRun(t *testing.T) {
 		p.mustBe(p.say("say hello"))
 	})
 }
+
+// A person sees that an answer was not finished, and what was said of it. The next
+// message is answered.
+func TestAnswersThatAreNotFinished(t *testing.T) {
+	eachVersion(t, func(t *testing.T, version int) {
+		d, c := newDesk(t, nil), newClients(t)
+		p := d.page(c, version, "ann", "1")
+		for script, stop := range map[string]string{
+			"stop length There are three reasons": "length",
+			"call note:a\nstop refused I cannot":  "refused",
+			"stop refused":                        "refused",
+			"stop filtered":                       "filtered",
+		} {
+			s := p.say(script)
+			text, code := s.lastError()
+			require.Equal(t, stop, code)
+			require.Equal(t, "The answer was not finished: "+stop, text)
+			p.mustBe(s)
+		}
+		require.Contains(t, textsOf(p.catchUp().Messages), "assistant There are three reasons")
+		require.Empty(t, d.view("ann", "1").DeadLetters)
+		s := p.say("call pay:a\nsay hello")
+		p.mustBe(s)
+		require.Len(t, s.Interrupts, 1)
+	})
+}

@@ -46,7 +46,7 @@ func main() {
 	}}
 	ctx, st, loop, lines := context.Background(), state.New(state.MustSchema(tasks)), newLoop(open(client)), bufio.NewScanner(os.Stdin)
 	for fmt.Print("> "); lines.Scan(); fmt.Print("> ") {
-		err := state.Messages.Set(st, []state.Message{state.UserText(lines.Text())})
+		err := st.UserSays(lines.Text())
 		if err == nil {
 			_, err = loop.Run(ctx, st)
 		}

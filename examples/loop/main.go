@@ -47,7 +47,7 @@ func agents(ask func(context.Context, *loop.Turn) error) map[string]loop.Agent {
 
 func main() {
 	st := state.New(schema)
-	check(state.Messages.Set(st, []state.Message{state.UserText("I want my 120 euros back!")}))
+	check(st.UserSays("I want my 120 euros back!"))
 	router, err := route.Parse(schema, []byte(rules))
 	check(err)
 	loop := &loop.Loop{Route: router.Next, Agents: agents(script(

@@ -60,7 +60,7 @@ func run(w io.Writer) error {
 	p := &page{w: w, st: st}
 	err := errors.Join(
 		Token.Set(st, secret),
-		state.Messages.Set(st, []state.Message{state.UserText("My order #W2378156 has a dead keyboard. I want my money back.")}),
+		st.UserSays("My order #W2378156 has a dead keyboard. I want my money back."),
 	)
 	if err != nil {
 		return err

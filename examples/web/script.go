@@ -31,7 +31,8 @@ func modelURL(pace time.Duration) string {
 }
 
 // script stands for a model, with a pause between words. It looks up orders and
-// refunds them. A message with the word "fail" makes it fail, at first.
+// refunds them. A message with the word "fail" makes it fail, at first. Its answer to
+// one with "essay" is cut off, and it refuses one with "poem".
 type script time.Duration
 
 // failed has the messages with which it has failed.
@@ -81,6 +82,10 @@ func (s script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.call(w, id, "refund", fmt.Sprintf(`{"order":%q,"amount":%v}`, number, found.Price))
 	case orderNumber.MatchString(last.Content):
 		s.call(w, id, "look_up_order", fmt.Sprintf(`{"order":%q}`, number))
+	case strings.Contains(said, "essay"):
+		s.say(w, "Orders are as old as shops. The first of them", "length")
+	case strings.Contains(said, "poem"):
+		send(w, object{}, "content_filter")
 	default:
 		s.say(w, "I look up orders and refund them. Which order is it about? Its number looks like #W1001.")
 	}
@@ -94,13 +99,13 @@ func (s script) call(w http.ResponseWriter, id, name, arguments string) {
 	send(w, object{}, "tool_calls")
 }
 
-// say streams a text by its words.
-func (s script) say(w http.ResponseWriter, text string) {
+// say streams a text by its words. The answer ends well, unless a reason is given.
+func (s script) say(w http.ResponseWriter, text string, reason ...string) {
 	for _, word := range strings.SplitAfter(text, " ") {
 		send(w, object{"content": word}, nil)
 		time.Sleep(time.Duration(s))
 	}
-	send(w, object{}, "stop")
+	send(w, object{}, append(reason, "stop")[0])
 }
 
 // send sends an event of a stream, and the end of the stream with a reason.

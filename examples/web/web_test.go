@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/wire"
 	"github.com/agentstate/state/workspace"
@@ -95,6 +96,7 @@ type chatOf struct {
 		Run       *struct{ ID string }
 		Dead      []struct{ Reason string } `json:"dead_letters"`
 		Queue     []struct{ ID string }
+		Ended     []struct{ ID, Stop string }
 	}
 	Window int
 }
@@ -419,6 +421,32 @@ func TestStopRetryDiscard(t *testing.T) {
 	c, _ = s.chat("x")
 	require.Empty(t, c.View.Dead)
 	require.Len(t, c.View.Messages, 4)
+}
+
+// An answer that is cut off or filtered is no failure, and the page is told how it
+// has ended.
+func TestAnswersThatAreNotFinished(t *testing.T) {
+	s, _ := newSite(t, script(0))
+	live := s.events("x")
+	for id, want := range map[string]string{"essay": "length", "poem": "filtered", "hello": ""} {
+		s.post("/threads/x/messages", `{"id":"`+id+`","text":"`+id+`"}`)
+		live.until(ended(id))
+		c, text := s.chat("x")
+		require.Empty(t, c.View.Dead)
+		stop := ""
+		for _, e := range c.View.Ended {
+			if e.ID == id {
+				stop = e.Stop
+			}
+		}
+		require.Equal(t, want, stop, text)
+	}
+	page, err := os.ReadFile("page/page.js")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "e.stop && (endings[e.stop]")
+	for _, stop := range []state.Stop{state.StopLength, state.StopRefused, state.StopFiltered, state.StopRepeated, state.StopBudget} {
+		require.Contains(t, string(page), string(stop)+": \"")
+	}
 }
 
 // A process that is killed in the middle of an answer asks for it again when it is

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/loop"
@@ -56,7 +55,8 @@ func research(st *state.State, topics []string, look func(i int) string) error {
 }
 
 // refund is the tool with which billing refunds the order. The model does not
-// choose the order.
+// choose the order. If the answer of the shop is lost, nobody knows whether it has
+// refunded: only asking again, with the same key, tells.
 func refund(shop Shop) *tool.Tool {
 	type in struct {
 		Order  string  `json:"order"`
@@ -64,13 +64,10 @@ func refund(shop Shop) *tool.Tool {
 	}
 	return tool.Must(tool.New("refund", "Refund the order.",
 		func(ctx context.Context, in in) (float64, error) {
-			err := again(ctx, func() error {
-				_, err := shop(ctx, "refund", key(ctx), in)
-				return err
-			})
+			_, err := shop(ctx, "refund", key(ctx), in)
 			return in.Amount, err
 		},
-		tool.From(Order, "order"), tool.To(Refunded, "")))
+		tool.From(Order, "order"), tool.To(Refunded, ""), tool.Attempts(3)))
 }
 
 // key names the call of a tool. It is the same if another process takes the run
@@ -78,23 +75,6 @@ func refund(shop Shop) *tool.Tool {
 func key(ctx context.Context) string {
 	call, _ := tool.CallOf(ctx)
 	return call.Key
-}
-
-// again calls do until it succeeds, at most three times. If the answer to a
-// request is lost, nobody knows whether it took effect: only asking again, with
-// the same key, tells.
-func again(ctx context.Context, do func() error) error {
-	for n := 1; ; n++ {
-		err := do()
-		if err == nil || n == 3 {
-			return err
-		}
-		select {
-		case <-time.After(time.Duration(n) * time.Second):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 func main() {

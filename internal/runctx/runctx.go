@@ -33,6 +33,9 @@ type Run interface {
 	// State of the run. RestartText makes the next piece the first one.
 	Emit(text string)
 	RestartText()
+	// Report tells the log of the program of a call that has failed by a mistake of
+	// the program.
+	Report(c state.ToolCall, err error)
 	// Describe returns what a model should know of the workspace with the rights
 	// of a handle on its State.
 	Describe(st *state.State) string

@@ -71,6 +71,12 @@ function call({ tool, result, waits, decided }) {
     result && el("p.quiet", {}, "Result"), result && el("pre", { tabIndex: 0 }, plain(result.content)));
 }
 
+// endings say of an answer why it is not whole, by its stop.
+const endings = {
+  length: "The answer is cut off: it became too long", refused: "The model declines to answer this", filtered: "A filter has stopped the answer",
+  repeated: "Stopped: the desk did the same again and again", budget: "Stopped: the budget is spent",
+};
+
 // items are what the conversation consists of.
 function items() {
   const v = now.view, list = [], add = (key, sig, make) => list.push({ key, sig: JSON.stringify(sig), make: () => el("li", {}, make()) });
@@ -80,7 +86,7 @@ function items() {
   const results = Map.groupBy(messages.map((m) => m.message).filter((m) => m.type === "tool_result"), (m) => m.tool.key);
   const waiting = new Map((v.suspended ?? []).map((s) => [s.key, s])), runs = new Set(messages.map((m) => m.run));
   const decided = [asked, ...queue].flatMap((m) => m?.decisions ?? []).map((d) => d.key);
-  const stopped = (v.ended ?? []).filter((e) => e.as === "cancelled").map((e) => e.id);
+  const notes = new Map((v.ended ?? []).map((e) => [e.id, e.as === "cancelled" ? "Stopped" : e.stop && (endings[e.stop] ?? "The answer was not finished")]));
   messages.forEach(({ number, message: m, run }, i) => {
     if (number === now.window) add("window", 0, () => el("p.window", {}, "The model no longer reads what is above"));
     if (m.type === "tool_call") {
@@ -93,7 +99,7 @@ function items() {
     if (m.type === "text" && m.role === "user") {
       add(`${number}`, m, () => bubble(plain(m.content), "", button("Edit", () => edit(number, plain(m.content)), ".edit")));
     } else if (m.type !== "tool_result" && m.content) add(`${number}`, m, () => el("p.said", {}, plain(m.content)));
-    if (stopped.includes(run) && messages[i + 1]?.run !== run) add(`stopped ${run}`, 0, () => el("p.quiet", {}, "Stopped"));
+    if (notes.get(run) && messages[i + 1]?.run !== run) add(`ended ${run}`, notes.get(run), () => el("p.quiet", {}, notes.get(run)));
   });
   if (asked?.content && !runs.has(asked.id)) add(`run ${asked.id}`, asked, () => bubble(plain(asked.content.content), ""));
   if (now.live) add("live", now.live.message, () => el("p.said.live", {}, ""));
