@@ -430,7 +430,7 @@ func (m ToolResultMessage) textAndFiles() (text string, files [][]byte) {
 		switch text := part.Get("text"); {
 		case typ == "":
 			return content.text(), nil
-		case (typ == "text" || typ == "resource") && jsontext.Kind(text) == "string":
+		case (typ == "text" || typ == "input_text" || typ == "resource") && jsontext.Kind(text) == "string":
 			texts = append(texts, jsontext.Unquote(text))
 		default:
 			files = append(files, element)

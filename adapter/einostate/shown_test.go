@@ -61,7 +61,9 @@ func TestLargeResults(t *testing.T) {
 			}
 			results++
 			for i, request := range sent[1:] {
-				if !slices.ContainsFunc(request, func(m *schema.Message) bool { return m.Role == schema.Tool && m.ToolCallID == r.Call().ID && m.Content == r.Text() }) {
+				if !slices.ContainsFunc(request, func(m *schema.Message) bool {
+					return m.Role == schema.Tool && m.ToolCallID == r.Call().ID && m.Content == r.Text()
+				}) {
 					t.Errorf("request %d does not show %s as other formats do", i, r.Call().Name)
 				}
 			}
@@ -98,7 +100,9 @@ func TestLargeResultsThatAreShortened(t *testing.T) {
 }
 
 // shortens is a middleware that clears results.
-type shortens struct{ *adk.BaseChatModelAgentMiddleware }
+type shortens struct {
+	*adk.BaseChatModelAgentMiddleware
+}
 
 func (shortens) BeforeModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
 	for i, m := range s.Messages {
