@@ -191,9 +191,25 @@ func TestWindowOfALargeResult(t *testing.T) {
 
 // A repair that makes a text of a result says what is shown of it.
 func TestRepairOfALargeResult(t *testing.T) {
-	orphan := sized(300, state.JSONText(strings.Repeat("x", 5000)))
-	msgs, _ := transcript.Repair([]state.Message{state.UserText("a"), orphan, state.UserText("b")}, transcript.Anthropic, transcript.Policy{AnswerCalls: true})
-	for _, m := range transcript.Shown(msgs, false) {
-		require.Less(t, len(m.Raw()), 1000, m.Type())
+	call := state.ToolCall{ID: "c", Name: "read", Input: `{}`}
+	result := sized(300, state.JSONText(strings.Repeat("x", 5000)))
+	thinking := transcript.Anthropic
+	thinking.Thinking = true
+	for name, test := range map[string]struct {
+		msgs    []state.Message
+		profile transcript.Profile
+	}{
+		"an orphan":                     {[]state.Message{state.UserText("a"), result, state.UserText("b")}, transcript.Anthropic},
+		"a turn that did not think":     {[]state.Message{state.UserText("a"), state.ToolCalls(call), result}, thinking},
+		"a result that is in its place": {[]state.Message{state.UserText("a"), state.ToolCalls(call), result}, transcript.Anthropic},
+	} {
+		msgs, changes := transcript.Repair(test.msgs, test.profile, transcript.Policy{KeepResults: true})
+		require.Equal(t, name != "a result that is in its place", len(changes) > 0, name)
+		all := ""
+		for _, m := range transcript.Shown(msgs, false) {
+			all += string(m.Raw())
+		}
+		require.Less(t, len(all), 1500, name)
+		require.Contains(t, all, "characters are left out here", name)
 	}
 }
