@@ -28,7 +28,7 @@ func (h *handle) sizedMessages(v any) any {
 func (h *handle) sized(msg Message) Message {
 	m, _ := msg.(ToolResultMessage)
 	limit := h.schema.limits.ResultBytes
-	if _, decided := m.Extra(excerpt.Member); decided || limit == 0 || m.size() <= limit || len(m.Text()) <= limit {
+	if limit == 0 || m.size() <= limit || len(m.Text()) <= limit || m.hasExtra(excerpt.Member) {
 		return msg
 	}
 	text, secrets := m.Text(), (&State{handle: *h}).hostRedactor()
