@@ -151,9 +151,9 @@ func (m *callMatcher) take(msg Message) int {
 	return number
 }
 
-// giveKeys gives each call in the output of a result that has no key a new one,
-// and the results of these calls the keys of their calls.
-func (r *InferenceResult) giveKeys() {
+// complete gives each call in the output of a result that has no key a new one, and
+// the results of these calls the keys of their calls and their sizes.
+func (h *handle) complete(r *InferenceResult) {
 	r.mapKeys(func(c ToolCall) string {
 		if c.Key == "" {
 			return callkey.New()
@@ -166,8 +166,9 @@ func (r *InferenceResult) giveKeys() {
 	r.ToolCalls = slices.Clone(r.ToolCalls)
 	m := newMatcher(callsIn(r.Output))
 	for i, result := range r.ToolCalls {
+		r.ToolCalls[i] = h.sized(result).(ToolResultMessage)
 		if number := m.take(result); number >= 0 {
-			r.ToolCalls[i] = resultOf(result, *m.calls[number].ToolCall)
+			r.ToolCalls[i] = resultOf(r.ToolCalls[i], *m.calls[number].ToolCall)
 		}
 	}
 }

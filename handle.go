@@ -130,24 +130,32 @@ func (h *handle) toWrite(op, name string) (*fieldSpec, engine.Address, error) {
 
 // put commits an op that writes a value to a declared field.
 func (h *handle) put(sp *fieldSpec, o engine.Op, v any) (err error) {
-	if o.Update, err = sp.store(o.Address, v, o.Borrowed); err != nil {
+	if o.Update, err = h.store(sp, o.Address, v, o.Borrowed); err != nil {
 		return err
 	}
 	return h.write(&o)
+}
+
+// store returns a value that a program writes as an update of a field.
+func (h *handle) store(sp *fieldSpec, at engine.Address, v any, borrow bool) (engine.Update, error) {
+	if sp.name == messagesName {
+		v = h.sizedMessages(v)
+	}
+	return sp.store(at, v, borrow)
 }
 
 // rewrite commits a value of a declared field that compute derives from the
 // current one, or nil.
 func (h *handle) rewrite(sp *fieldSpec, compute func(current any) (any, error)) error {
 	return h.explain(h.branch.Rewrite(h.view(), h.computed(sp), func(c *engine.Cell) (engine.Update, error) {
-		return sp.compute(c, compute)
+		return h.compute(sp, c, compute)
 	}))
 }
 
 // rewriteShared is rewrite for a shared field. It may retain compute.
 func (h *handle) rewriteShared(sp *fieldSpec, compute func(current any) (any, error)) error {
 	return h.explain(h.branch.RewriteKept(h.view(), h.computed(sp), func(c *engine.Cell) (engine.Update, error) {
-		return sp.compute(c, compute)
+		return h.compute(sp, c, compute)
 	}))
 }
 
@@ -159,7 +167,7 @@ func (h *handle) computed(sp *fieldSpec) engine.Op {
 }
 
 // compute returns the update of a cell that a function computes.
-func (sp *fieldSpec) compute(c *engine.Cell, compute func(current any) (any, error)) (engine.Update, error) {
+func (h *handle) compute(sp *fieldSpec, c *engine.Cell, compute func(current any) (any, error)) (engine.Update, error) {
 	var current any
 	if c != nil {
 		current = sp.form.Load(c.Value)
@@ -168,7 +176,7 @@ func (sp *fieldSpec) compute(c *engine.Cell, compute func(current any) (any, err
 	if err != nil {
 		return engine.Update{}, err
 	}
-	return sp.store(sp.address(), v, false)
+	return h.store(sp, sp.address(), v, false)
 }
 
 // write signs and commits one op.

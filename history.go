@@ -67,7 +67,7 @@ func (hs *History) push(r InferenceResult, says bool) error {
 		r.CreatedAt = time.Now()
 	}
 	r.setTimes()
-	r.giveKeys()
+	h.complete(&r)
 	if err := r.check(h.schema.limits.ValueBytes); err != nil {
 		return err
 	}
@@ -256,10 +256,12 @@ func (hs *History) Answer(results ...ToolResultMessage) error {
 	if h.rights != nil && !h.rights.member {
 		return h.denied(string(OpAnswer), historyName)
 	}
+	results = slices.Clone(results)
 	for i, m := range results {
 		if m.messageBody == nil {
 			return &TypeError{Field: historyName, Path: fmt.Sprintf("$[%d]", i), Want: "a message", Got: "the zero message"}
 		}
+		results[i] = h.sized(m).(ToolResultMessage)
 	}
 	if len(results) == 0 {
 		return nil
@@ -284,7 +286,7 @@ func (hs *History) Load(results []InferenceResult, messages []Message) error {
 	sp := h.schema.messages()
 	o := sp.onReplace
 	o.Author = h.author
-	if o.Update, err = sp.store(o.Address, messages, o.Borrowed); err != nil {
+	if o.Update, err = h.store(sp, o.Address, messages, o.Borrowed); err != nil {
 		return err
 	}
 	form := h.schema.history
@@ -400,7 +402,7 @@ func (hs *History) stackToReset(op string, results []InferenceResult) (*resultSt
 	for i := range results {
 		r := results[i]
 		r.setTimes()
-		r.giveKeys()
+		h.complete(&r)
 		keyed.note(&results[i], &r)
 		if err := r.check(h.schema.limits.ValueBytes); err != nil {
 			return nil, nil, within(fmt.Sprintf("results[%d]", i), err)

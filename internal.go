@@ -285,6 +285,17 @@ func (Insider) CheckWrite(st *State, field string) error {
 // and name if the message knows it by its key.
 func (Insider) ResultOf(m ToolResultMessage, c ToolCall) ToolResultMessage { return resultOf(m, c) }
 
+// TextAndFiles returns the Text of a result, and the parts that are none.
+func (Insider) TextAndFiles(m ToolResultMessage) (string, [][]byte) { return m.textAndFiles() }
+
+// Sized returns a result as it is recorded in a State: see [Limits].ResultBytes.
+func (Insider) Sized(st *State, m Message) Message { return st.on().sized(m) }
+
+// ResultBytes returns how much of a result a model is shown at the most.
+func (Insider) ResultBytes(st *State) int {
+	return cmp.Or(st.on().schema.limits.ResultBytes, messageBytes)
+}
+
 // WithKey returns a result whose call has a key.
 func (Insider) WithKey(m ToolResultMessage, key string) ToolResultMessage { return keyedResult(m, key) }
 

@@ -122,7 +122,7 @@ func (kv *KV) put(op Op, name string, v any, by *handler) error {
 		o = sp.newOp(op, by)
 	}
 	o.Address = at
-	if o.Update, err = sp.store(at, v, false); err != nil {
+	if o.Update, err = h.store(sp, at, v, false); err != nil {
 		return err
 	}
 	return h.write(&o)

@@ -413,28 +413,37 @@ func (m ToolResultMessage) Content() JSON { return m.contentJSON() }
 // Text returns the content if it is a string, the texts of its text parts joined
 // with "\n" if it is a list of parts, as many results are, and its JSON
 // otherwise. A list is one of parts if each element is an object with a type,
-// and one of them is a text. A string that looks like a number is returned as
-// it is.
-func (m ToolResultMessage) Text() string {
+// and one of them is a text, or a resource of the Model Context Protocol that is
+// one. A string that looks like a number is returned as it is.
+func (m ToolResultMessage) Text() string { text, _ := m.textAndFiles(); return text }
+
+// textAndFiles returns the Text, and the parts that are none.
+func (m ToolResultMessage) textAndFiles() (text string, files [][]byte) {
 	content := m.Content()
 	if content == "" || content[0] != '[' {
-		return content.text()
+		return content.text(), nil
 	}
 	elements, _ := jsontext.Elements([]byte(content)) // checked with the message
 	var texts []string
 	for _, element := range elements {
 		part, _ := jsontext.Members(element) // none if it is not an object
-		if part.String("type") == "" {
-			return content.text()
+		typ := part.String("type")
+		if typ == "resource" {
+			part = part.Object("resource")
 		}
-		if isTextPart(part) && jsontext.Kind(part.Get("text")) == "string" {
-			texts = append(texts, part.String("text"))
+		switch text := part.Get("text"); {
+		case typ == "":
+			return content.text(), nil
+		case (typ == "text" || typ == "input_text" || typ == "resource") && jsontext.Kind(text) == "string":
+			texts = append(texts, jsontext.Unquote(text))
+		default:
+			files = append(files, element)
 		}
 	}
 	if texts == nil {
-		return content.text()
+		return content.text(), nil
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(texts, "\n"), files
 }
 
 // IsError reports whether the call failed: whether the message has the member

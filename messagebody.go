@@ -85,6 +85,8 @@ func (b *messageBody) Extra(name string) (JSON, bool) {
 	return "", false
 }
 
+func (b *messageBody) hasExtra(name string) bool { _, ok := b.Extra(name); return ok }
+
 // extraMember returns the k-th member without an accessor.
 func (b *messageBody) extraMember(k int) (name, value string, ok bool) {
 	if b == nil || b.more == nil || k >= len(b.more.extra) {

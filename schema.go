@@ -65,7 +65,7 @@ func (u undeclared) declare(d *schemaDraft) { d.schema.open = bool(u) }
 
 // Limits bounds the content of a state. Zero is the default, and a negative
 // number is no limit. A write that exceeds a limit fails with a [LimitError],
-// except that the journal drops its oldest changes.
+// except that the journal drops its oldest changes, and ResultBytes.
 //
 // One limit is the same for all: a message has at most 256 calls of tools, and
 // so has the Output of a result. More are the [LimitError] Calls, also where a
@@ -81,6 +81,11 @@ type Limits struct {
 	Keys       int // set fields that the writer sees (default 131 072)
 	Results    int // inference results (default 131 072)
 	Journal    int // changes that are kept (default 4 096)
+	// ResultBytes is how much of the text of a tool's result a model is shown
+	// (default 16 KiB, about 4 000 tokens): of a longer one, the beginning and the
+	// end, with a note between them. The whole is stored. It holds for results that
+	// are recorded from now on, see transcript.Shown.
+	ResultBytes int
 }
 
 func (l Limits) declare(d *schemaDraft) {
@@ -107,6 +112,7 @@ func (l Limits) effective() Limits {
 	def(&l.Keys, 1<<17)
 	def(&l.Results, 1<<17)
 	def(&l.Journal, 4096)
+	def(&l.ResultBytes, 16<<10)
 	return l
 }
 

@@ -41,12 +41,13 @@ type fieldText struct {
 }
 
 type limitsText struct {
-	NameBytes  int `json:"name_bytes,omitempty"`
-	ValueBytes int `json:"value_bytes,omitempty"`
-	Depth      int `json:"depth,omitempty"`
-	Keys       int `json:"keys,omitempty"`
-	Results    int `json:"results,omitempty"`
-	Journal    int `json:"journal,omitempty"`
+	NameBytes   int `json:"name_bytes,omitempty"`
+	ValueBytes  int `json:"value_bytes,omitempty"`
+	Depth       int `json:"depth,omitempty"`
+	Keys        int `json:"keys,omitempty"`
+	Results     int `json:"results,omitempty"`
+	Journal     int `json:"journal,omitempty"`
+	ResultBytes int `json:"result_bytes,omitempty"`
 }
 
 // scopeText is a scope as "private", "public" or a list of names.
@@ -155,6 +156,7 @@ func decodeSchema(data []byte) (*schemaText, error) {
 		text.Limits = &limitsText{
 			NameBytes: limits.Int("name_bytes"), ValueBytes: limits.Int("value_bytes"), Depth: limits.Int("depth"),
 			Keys: limits.Int("keys"), Results: limits.Int("results"), Journal: limits.Int("journal"),
+			ResultBytes: limits.Int("result_bytes"),
 		}
 		if err := limits.End(); err != nil {
 			return nil, err

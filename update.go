@@ -93,7 +93,7 @@ func (h *handle) assignment(op, name string, v any) (engine.Op, error) {
 	if v == nil {
 		return o, nil
 	}
-	if o.Update, err = sp.store(at, v, false); err != nil {
+	if o.Update, err = h.store(sp, at, v, false); err != nil {
 		return o, err
 	}
 	m, err := o.Apply(nil)

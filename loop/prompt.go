@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/excerpt"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -44,6 +46,30 @@ func (t *Turn) Prompt(ctx context.Context, msgs []state.Message) ([]state.Messag
 		msgs, _ = transcript.Repair(msgs, adjacent, policy)
 	}
 	return msgs, nil
+}
+
+// Shown returns messages that a framework carries along as the model is shown them:
+// in place of each large result that is recorded, what [transcript.Shown] returns for
+// it. A result that the framework itself has shortened stays as it is.
+func (t *Turn) Shown(msgs []state.Message) []state.Message {
+	all, large := t.st.History().Format(nil), map[string]int{}
+	short, shown := transcript.Shown(all, false), transcript.Shown(all, t.Has(excerpt.Recall))
+	for i, m := range all {
+		if r, ok := m.(state.ToolResultMessage); ok && short[i] != m {
+			large[r.Call().Key] = i
+		}
+	}
+	if len(large) == 0 {
+		return msgs
+	}
+	made := slices.Clone(msgs)
+	for i, m := range inside.WithKeys(t.st, msgs) {
+		own, _ := m.(state.ToolResultMessage)
+		if at, ok := large[own.Call().Key]; ok && len(own.Text()) >= len(short[at].Text()) {
+			made[i], _ = origin.WithMember(msgs[i], "content", []byte(shown[at].(state.ToolResultMessage).Content()))
+		}
+	}
+	return made
 }
 
 // adjacent are the rules of the strictest provider for the places of results: a

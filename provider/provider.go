@@ -57,6 +57,7 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/excerpt"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/anthropic"
@@ -172,7 +173,8 @@ func (f *Format) DecodeRequest(body []byte) (Request, error) {
 // the settings, which must use the names of the format. What the format cannot
 // express is left out and reported. A short text, such as "[image left out]",
 // stands for a message or a result of which nothing else would be left, so that
-// roles and order stay. Only reasoning of another provider leaves nothing.
+// roles and order stay. Only reasoning of another provider leaves nothing. Of large
+// results, the body has what [transcript.Shown] returns.
 func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err error) {
 	settings, err := f.readMembers(r.Settings)
 	if err != nil {
@@ -181,6 +183,7 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 	if err := f.checkMessages(r.Messages); err != nil {
 		return nil, nil, err
 	}
+	r.Messages = transcript.Shown(r.Messages, slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == excerpt.Recall }))
 	var left omissions
 	tools, err := f.offer(r.Tools, func(what string) { left.add(-1, what) })
 	if err != nil {

@@ -336,7 +336,7 @@ func (s *Step) hold(c *stepCall, a answer) error {
 		return nil
 	}
 	c.phase, c.outputs = held, a.outputs
-	c.result = Result{Index: c.index, Message: c.decided(state.ToolResult(c.ToolCall, a.text))}
+	c.result = Result{Index: c.index, Message: s.recorded(c, state.ToolResult(c.ToolCall, a.text))}
 	s.held++
 	return nil
 }
@@ -349,15 +349,16 @@ func (s *Step) fail(c *stepCall, err error) {
 	if errors.As(err, &agent) && agent.Said != "" {
 		text += "\nIt had said: " + agent.Said
 	}
-	c.result = Result{Index: c.index, Message: c.decided(state.ToolError(c.ToolCall, text)), Err: err}
+	c.result = Result{Index: c.index, Message: s.recorded(c, state.ToolError(c.ToolCall, text)), Err: err}
 }
 
-// decided returns the result of a call with what a person has decided about it.
-func (c *stepCall) decided(m state.ToolResultMessage) state.ToolResultMessage {
-	if c.verdict == nil {
-		return m
+// recorded returns the result of a call as it is recorded, with what a person has
+// decided about it.
+func (s *Step) recorded(c *stepCall, m state.ToolResultMessage) state.ToolResultMessage {
+	if c.verdict != nil {
+		m = c.verdict.Of(m)
 	}
-	return c.verdict.Of(m)
+	return inside.Sized(s.st, m).(state.ToolResultMessage)
 }
 
 // unlocked calls fn without the lock.

@@ -2,6 +2,7 @@ package transcript_test
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/transcript"
@@ -124,4 +125,30 @@ func ExampleTrim_Handler() {
 	// Output:
 	// text "user": "How much is 2 + 2?"
 	// text "assistant": "4"
+}
+
+// Of a large result of a tool, a model is shown the ends. The State has the whole.
+func ExampleShown() {
+	st := state.New(state.MustSchema(state.Limits{ResultBytes: 197}))
+	call := state.ToolCall{ID: "c1", Name: "read_log", Input: `{}`}
+	log := "starting up\n" + strings.Repeat("working\n", 1000) + "failed: disk full\n"
+	said := []state.Message{state.UserText("Why?"), state.ToolCalls(call), state.ToolResult(call, state.JSONText(log))}
+	if err := state.Messages.Set(st, said); err != nil {
+		panic(err)
+	}
+	msgs := state.Messages.GetOr(st, nil)
+	shown := transcript.Shown(msgs, true) // the agent has the tool recall
+	fmt.Println(len(msgs[2].Text()), "bytes are stored")
+	fmt.Println(shown[2].Text())
+	// Output:
+	// 8030 bytes are stored
+	// starting up
+	// working
+	// working
+	// working
+	// working
+	// working
+	// [7953 characters are left out here. The tool recall finds words in them.]
+	// working
+	// failed: disk full
 }

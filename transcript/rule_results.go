@@ -186,7 +186,7 @@ func (r *repairer) repairOrphan(e *entry, m state.ToolResultMessage) bool {
 	switch call := m.Call(); {
 	case r.profile.Continued:
 	case r.policy.KeepResults:
-		e.message = state.UserText(resultTitle(call) + " " + m.Content().Text())
+		e.message = state.UserText(resultTitle(call) + " " + shown(m, false).(state.ToolResultMessage).Content().Text())
 		r.addChange(e.original, ruleOrphan, "made a user text: "+describeCall(call))
 	default:
 		r.addChange(e.original, ruleOrphan, "dropped "+describeCall(call))

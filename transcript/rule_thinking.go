@@ -68,7 +68,7 @@ func (r *repairer) callOf(e *entry, m state.ToolResultMessage) state.ToolCall {
 // resultText returns a text of the user with the result of a call. Parts stay
 // parts. Any other content that is not a string is quoted as JSON.
 func resultText(call state.ToolCall, m state.ToolResultMessage) (state.Message, error) {
-	title := resultTitle(call)
+	m, title := shown(m, false).(state.ToolResultMessage), resultTitle(call)
 	parts, _ := jsontext.Elements([]byte(m.Content())) // none if it is not an array
 	for _, raw := range parts {
 		if part, _ := jsontext.Members(raw); !origin.IsContent(part) {

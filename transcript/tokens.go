@@ -13,7 +13,8 @@ import (
 // of a tokenizer. Texts, and the JSON of calls and results, are cut into words,
 // numbers, marks and spaces, as the tokenizers of OpenAI do; those of others count
 // up to 1.4 times as many. A picture or another file counts as 1 100 tokens,
-// however large it is. A message that is nil has none.
+// however large it is, and a large result as much as [Shown] shows of it. A message
+// that is nil has none.
 func EstimateTokens(m state.Message) int {
 	tokens := messageTokens
 	switch m := m.(type) {
@@ -31,6 +32,7 @@ func EstimateTokens(m state.Message) int {
 			tokens += valueTokens("", []byte(c.Extra), besideText)
 		}
 	case state.ToolResultMessage:
+		m = shown(m, true).(state.ToolResultMessage)
 		tokens += resultTokens
 		if content := []byte(m.Content()); areParts(content) {
 			tokens += valueTokens("", content, memberTokens)

@@ -149,7 +149,7 @@ func (w *Window) count(m state.Message) int {
 	if w.Tokens == nil {
 		return EstimateTokens(m)
 	}
-	return max(w.Tokens(m), 0)
+	return max(w.Tokens(shown(m, true)), 0)
 }
 
 // size is how many tokens a request has.

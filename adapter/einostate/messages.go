@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
 )
 
 // Format is the format of messages of eino. It converts them, as Messages and
@@ -26,9 +27,9 @@ func Messages(msgs ...*schema.Message) ([]state.Message, error) { return Format.
 // FromMessages returns messages of a state as messages of eino. A text and the
 // calls behind it are one message, and results have the names of their tools.
 // Thinking of other origins is left out, and a short text stands for parts that
-// eino does not have.
+// eino does not have. Of large results, they have what [transcript.Shown] returns.
 func FromMessages(msgs ...state.Message) ([]*schema.Message, error) {
-	own, _, err := Format.Encode(inside.WithWireIDs(msgs)...)
+	own, _, err := Format.Encode(inside.WithWireIDs(transcript.Shown(msgs, false))...)
 	return own, err
 }
 

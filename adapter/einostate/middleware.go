@@ -235,14 +235,11 @@ func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema
 	if m.Context != nil {
 		p.context = "<context>\n" + strings.TrimSuffix(m.Context(ctx, p.turn.State()), "\n") + "\n</context>"
 	}
-	if p.window == nil && p.context == "" {
-		return next, nil
-	}
 	return p, nil
 }
 
-// prompter is a model that is sent what a window shows of the messages, and a
-// context behind them.
+// prompter is a model that is sent what is shown of the messages, and a context
+// behind them.
 type prompter struct {
 	next    model.BaseModel[*schema.Message]
 	turn    *turn
@@ -268,24 +265,24 @@ func (p *prompter) Stream(ctx context.Context, msgs []*schema.Message, opts ...m
 
 // prompt returns what the model is sent. The options have the tools.
 func (p *prompter) prompt(ctx context.Context, msgs []*schema.Message, opts []model.Option) ([]*schema.Message, error) {
+	own, err := Messages(msgs...)
+	if err != nil {
+		return nil, err
+	}
+	shown := p.turn.Shown(own)
 	if p.window != nil {
-		own, err := Messages(msgs...)
-		if err != nil {
-			return nil, err
-		}
 		tools, err := state.JSONOf(model.GetCommonOptions(nil, opts...).Tools)
 		if err != nil {
 			return nil, err
 		}
 		besides := transcript.EstimateTokens(state.UserText(string(tools) + p.context))
-		shown, err := p.window.Show(ctx, p.turn.State(), own, besides)
-		if err != nil {
+		if shown, err = p.window.Show(ctx, p.turn.State(), shown, besides); err != nil {
 			return nil, fmt.Errorf("einostate: %w", err)
 		}
-		if !slices.Equal(shown, own) {
-			if msgs, err = FromMessages(shown...); err != nil {
-				return nil, err
-			}
+	}
+	if !slices.Equal(shown, own) {
+		if msgs, err = FromMessages(shown...); err != nil {
+			return nil, err
 		}
 	}
 	if p.context == "" {

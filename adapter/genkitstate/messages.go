@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/provider"
+	"github.com/agentstate/state/transcript"
 )
 
 // Format is the format of Genkit's messages, for Messages and From.
@@ -22,9 +23,10 @@ func Messages(msgs ...*ai.Message) ([]state.Message, error) { return Format.Deco
 // From returns messages of any origin as a conversation of Genkit. Numbers in
 // inputs and outputs keep their spelling, as json.Number, and signatures of
 // thoughts are the bytes that plugins look for. What Genkit cannot express is
-// left out: Format.Encode reports it.
+// left out: Format.Encode reports it. Of large results, they have what
+// [transcript.Shown] returns.
 func From(msgs ...state.Message) ([]*ai.Message, error) {
-	own, _, err := Format.Encode(inside.WithWireIDs(msgs)...)
+	own, _, err := Format.Encode(inside.WithWireIDs(transcript.Shown(msgs, false))...)
 	return own, err
 }
 

@@ -281,23 +281,23 @@ func (g *generation) prompt(ctx context.Context, t *loop.Turn, sent *ai.ModelReq
 	if g.opts.Context != nil {
 		behind = "<context>\n" + strings.TrimSuffix(g.opts.Context(ctx, t.State()), "\n") + "\n</context>"
 	}
+	own, err := Messages(withoutPurpose(sent.Messages)...)
+	if err != nil {
+		return err
+	}
+	shown := t.Shown(own)
 	if w := t.Window(ctx, g.opts.Window); w != nil {
-		own, err := Messages(withoutPurpose(sent.Messages)...)
-		if err != nil {
-			return err
-		}
 		besides, err := state.JSONOf([]any{sent.Tools, sent.Docs, behind})
 		if err != nil {
 			return err
 		}
-		shown, err := w.Show(ctx, t.State(), own, transcript.EstimateTokens(state.UserText(string(besides))))
-		if err != nil {
+		if shown, err = w.Show(ctx, t.State(), shown, transcript.EstimateTokens(state.UserText(string(besides)))); err != nil {
 			return fmt.Errorf("genkitstate: %w", err)
 		}
-		if !slices.Equal(shown, own) {
-			if sent.Messages, err = encodeShown(shown, sent.Messages); err != nil {
-				return err
-			}
+	}
+	if !slices.Equal(shown, own) {
+		if sent.Messages, err = encodeShown(shown, sent.Messages); err != nil {
+			return err
 		}
 	}
 	if behind == "" {
@@ -409,7 +409,7 @@ func (g *generation) play(
 	}
 	var parts []*ai.Part
 	for _, r := range results {
-		encoded, err := From(r.Message)
+		encoded, _, err := Format.Encode(inside.WithWireIDs([]state.Message{r.Message})...) // whole, for the program
 		if err != nil {
 			return nil, err
 		}

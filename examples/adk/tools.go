@@ -179,7 +179,7 @@ func (b *bound) Run(ctx agent.Context, args any) (map[string]any, error) {
 	case err != nil:
 		return nil, err
 	}
-	return response(r.Message)
+	return response(transcript.Shown([]state.Message{r.Message}, false)[0].(state.ToolResultMessage)) // adk keeps it for the model
 }
 
 // response returns a result as adk has it.
