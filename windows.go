@@ -2,6 +2,7 @@ package state
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/cell"
@@ -15,6 +16,9 @@ var windows = &Field[map[string]internal.Window]{Name: windowsName}
 
 const windowsName = "messages.window"
 
+// maxWithheld is how many pieces of a conversation are withheld: the latest.
+const maxWithheld = 1000
+
 // laterWindow is the handler of windows. Of two windows of an agent, that which
 // begins later counts, whole: branches may move them at the same time.
 var laterWindow = newHandler("later", false,
@@ -24,9 +28,13 @@ var laterWindow = newHandler("later", false,
 			merged[agent] = w
 		}
 		for agent, w := range update {
-			if now, ok := merged[agent]; !ok || w.Before > now.Before {
-				merged[agent] = w
+			now, ok := merged[agent]
+			withheld := slices.Concat(now.Withheld, w.Withheld)
+			if ok && w.Before <= now.Before {
+				w = now
 			}
+			w.Withheld = withheld[max(0, len(withheld)-maxWithheld):]
+			merged[agent] = w
 		}
 		return merged, nil
 	})

@@ -31,6 +31,10 @@ type Window struct {
 	Summary string `json:"summary,omitempty"`
 	// Scale is how many tokens there are for each that is estimated.
 	Scale float64 `json:"scale"`
+	// Withheld is what providers have refused of the conversation, for all agents in
+	// the window of the host: a hash of the provider, a space and the id of a piece.
+	// It is merged, whichever window begins later.
+	Withheld []string `json:"withheld,omitempty"`
 }
 
 // Pin is a message in front of a window: how far, and its hash.

@@ -1,13 +1,17 @@
 package transcript
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/callkey"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/runctx"
 )
 
 func isResult(m state.Message) bool {
@@ -188,4 +192,36 @@ func hasServerTool(m state.Message) bool { return slices.ContainsFunc(textParts(
 func isServerTool(part jsontext.Object) bool {
 	call, result := serverToolIDs(part)
 	return call != "" || result != ""
+}
+
+// Withhold returns a conversation as a model may be sent it: a text stands for what its
+// provider has refused, as package wire has found out. A [Window] does so by itself.
+// The messages keep their places. For a page, ctx is that of no request: then a
+// message that is not the same as before is one of which any provider is not shown
+// all.
+func Withhold(ctx context.Context, st *state.State, conversation []state.Message) []state.Message {
+	request, _ := ctx.Value(runctx.RefusedKey{}).(runctx.Refused)
+	withheld := slices.Concat(inside.Windows().GetOr(st, nil)[""].Withheld, request.Withheld)
+	if len(withheld) == 0 {
+		return conversation
+	}
+	ids := make(map[string]bool)
+	for _, w := range withheld {
+		provider, id, _ := strings.Cut(w, " ")
+		if request.Provider == "" || provider == callkey.Derive(request.Provider) || strings.HasPrefix(id, origin.Words) {
+			ids[id] = true
+		}
+	}
+	return origin.Withhold(conversation, ids)
+}
+
+// ShowWithheld lets models be shown again what providers have refused.
+func ShowWithheld(st *state.State) error {
+	return inside.Windows().Update(st, func(windows map[string]internal.Window) (map[string]internal.Window, error) {
+		if host, ok := windows[""]; ok {
+			host.Withheld = nil
+			windows[""] = host
+		}
+		return windows, nil
+	})
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"context"
 	"slices"
 
 	"github.com/agentstate/state"
@@ -16,7 +17,7 @@ type Place struct {
 // PlaceOf returns where the window of the agent of a handle begins, as it was
 // moved last. The error is that of reading the messages.
 func PlaceOf(st *state.State) (Place, error) {
-	s, err := openSight(st, nil)
+	s, err := openSight(context.Background(), st, nil)
 	if err != nil {
 		return Place{}, err
 	}

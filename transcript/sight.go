@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -20,12 +21,13 @@ type sight struct {
 	before []int            // the places in front of it that are shown
 	system int              // how many of these are the system prompt
 	shown  []state.Message  // without the summary
+	seen   []state.Message  // the same without what is withheld
 	places map[string][]int // of all messages, by hash: see search
 }
 
 // openSight returns what the agent of a handle is shown of its own conversation, or
 // of that of the State.
-func openSight(st *state.State, own []state.Message) (*sight, error) {
+func openSight(ctx context.Context, st *state.State, own []state.Message) (*sight, error) {
 	s := &sight{st: st.Snapshot(), own: own}
 	n := len(own)
 	if own == nil {
@@ -47,6 +49,7 @@ func openSight(st *state.State, own []state.Message) (*sight, error) {
 	for _, m := range s.from(s.begin) {
 		s.shown = append(s.shown, m)
 	}
+	s.seen = Withhold(ctx, s.st, s.shown)
 	return s, nil
 }
 
@@ -319,7 +322,7 @@ func (s *sight) moved(begin int, kept []int) *sight {
 				moved.place.Pinned = append(moved.place.Pinned, internal.Pin{Distance: moved.begin - at, Hash: hashOf(m)})
 			}
 		}
-		moved.shown = append(moved.shown, m)
+		moved.shown, moved.seen = append(moved.shown, m), append(moved.seen, s.seen[i])
 	}
 	return moved
 }
@@ -349,14 +352,14 @@ func (s *sight) dropped() int { return max(s.place.Before-s.begin, 0) }
 func (s *sight) messages() []state.Message {
 	summary := s.summaryMessage()
 	if summary == nil {
-		return s.shown
+		return s.seen
 	}
 	// Of the messages that came since, none changes where the summary stands.
 	system, settled := 0, min(s.front()+s.place.Shown, len(s.shown))
 	for system < settled && origin.IsSystem(s.shown[system]) {
 		system++
 	}
-	return slices.Insert(slices.Clip(s.shown), system, summary)
+	return slices.Insert(slices.Clip(s.seen), system, summary)
 }
 
 // summaryMessage returns what stands for the messages that are not shown, nil if

@@ -109,7 +109,7 @@ func (w *Window) show(ctx context.Context, st *state.State, own []state.Message,
 	if w.Target <= 0 || w.Keep < 0 || w.keep() > w.Target {
 		return nil, fmt.Errorf("%w: Target is %d and Keep %d: want 0 < Keep <= Target", ErrWindow, w.Target, w.Keep)
 	}
-	s, err := openSight(st, own)
+	s, err := openSight(ctx, st, own)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (w *Window) measure(s *sight, extra int) size {
 	if m := s.summaryMessage(); m != nil {
 		before = addCounts(before, w.count(m))
 	}
-	for i, m := range s.shown {
+	for i, m := range s.seen {
 		if n := w.count(m); i >= since {
 			newer = addCounts(newer, n)
 		} else {
@@ -248,7 +248,7 @@ func (w *Window) move(ctx context.Context, st *state.State, s *sight, z size) (*
 	if err := inside.Windows().Set(st, map[string]internal.Window{st.Agent(): moved.place}); err != nil {
 		return s, err
 	}
-	now, err := openSight(st, s.own) // another request may have moved it further
+	now, err := openSight(ctx, st, s.own) // another request may have moved it further
 	if err != nil {
 		return s, err
 	}
@@ -265,12 +265,12 @@ func (w *Window) next(s *sight, z size) (*sight, Past) {
 	}
 	shapes := packShapes(s.shown)
 	also := slices.Concat(doubtful(s.shown, shapes), shapes.waitingTools(), s.answeredForNow(shapes))
-	kept := shapes.keep(limit, func(i int) int { return w.count(s.shown[i]) }, also...)
+	kept := shapes.keep(limit, func(i int) int { return w.count(s.seen[i]) }, also...)
 	begin := s.afterGap(kept)
 	if begin <= s.front() {
 		return nil, past
 	}
-	for i, m := range s.shown[:begin] {
+	for i, m := range s.seen[:begin] {
 		if _, shown := slices.BinarySearch(kept, i); !shown {
 			past.Messages = append(past.Messages, m)
 		}

@@ -177,7 +177,7 @@ func (t *Transport) conversation(ctx context.Context, st *state.State, extra int
 	if errors.Is(err, state.ErrNotFound) {
 		err = nil
 	}
-	return conversation, err
+	return transcript.Withhold(ctx, st, conversation), err
 }
 
 // converse adds the conversation of the State to what is sent, so that the

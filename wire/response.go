@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/runctx"
@@ -23,7 +24,11 @@ import (
 type call struct {
 	ctx     context.Context // of the request
 	run     runctx.Run      // of a workspace that is told what is streamed, or nil
+	st      *state.State
 	format  *provider.Format
+	refused runctx.Refused // what the request does not have
+	asked   []byte         // the body of the program's request
+	body    []byte         // of the request
 	sent    sent
 	add     func(state.InferenceResult) error // to the history
 	started time.Time
@@ -41,7 +46,12 @@ func (c *call) record(r state.InferenceResult) error {
 	}
 	r.Prompt, r.History = c.sent.prompt, c.sent.history
 	r.Output = c.sent.names.Restore(r.Output)
-	r.StartedAt, r.CreatedAt = c.started, time.Now() // a provider's time has seconds, and is that of the beginning
+	r.StartedAt, r.CreatedAt = c.started, time.Now()       // a provider's time has seconds, and is that of the beginning
+	if withheld := c.refused.Withheld; len(withheld) > 0 { // it was accepted without that, and may store the State
+		if err := inside.Windows().Set(c.st, map[string]internal.Window{"": {Withheld: withheld}}); err != nil {
+			return notRecorded(err)
+		}
+	}
 	if err := c.add(r); err != nil {
 		return notRecorded(err)
 	}

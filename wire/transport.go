@@ -117,6 +117,22 @@ type Transport struct {
 	// untouched (default FormatOf).
 	Formats func(req *http.Request) *provider.Format
 
+	// NoWithhold is for a program that mends a refused conversation itself. By
+	// default, a request that the provider refuses because of what the conversation
+	// has is sent again without that, at most twice: without the part that the error
+	// names, or without the pictures and files since the last answer, and then
+	// without the results since then. What the user says, instructions and tools
+	// stay: if that is refused, the error is that of the SDK, and nothing is
+	// withheld. Behind a message that has failed, what that has brought is withheld
+	// as well, with its words, in a third request if need be. If nothing else is
+	// left, older pictures and results are, and what the model has said last.
+	//
+	// The model reads a text in the place of each. What the accepted request did not
+	// have is stored with its answer, and is withheld from that model from then on:
+	// see [transcript.Withhold] and [transcript.ShowWithheld]. Other errors are those
+	// of the SDK.
+	NoWithhold bool
+
 	// Changed is called with what was repaired before a request with the
 	// conversation is sent (default: none). Indexes count the messages of the
 	// request, and go on with what Window shows of the conversation.
@@ -139,6 +155,11 @@ type Transport struct {
 // RecordOnly is set: the model would be sent no conversation. To send it all the
 // same, say so by [state.NewContext] with nil.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.roundTrip(req, runctx.Refused{})
+}
+
+// roundTrip is RoundTrip without what was refused of the conversation.
+func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.Response, error) {
 	base := t.base()
 	st, ok := state.FromContext(req.Context())
 	if req.Body == nil || req.Body == http.NoBody {
@@ -162,7 +183,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if format == nil {
 		return base.RoundTrip(req)
 	}
-	c, body, err := t.newCall(req, st, format)
+	c, body, err := t.newCall(req, st, format, refused)
 	if err != nil {
 		return nil, fmt.Errorf("wire: request: %w", err)
 	}
@@ -185,6 +206,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Request = req // by which the next request knows that it is a redirect
 	}
 	if resp.StatusCode != http.StatusOK {
+		if more := c.toWithhold(resp); len(more) > 0 && !t.NoWithhold {
+			resp.Body.Close()
+			refused.Withheld, refused.Times = append(refused.Withheld, more...), refused.Times+1
+			return t.roundTrip(withBody(req, c.asked), refused)
+		}
 		return resp, nil
 	}
 	restoreNames(resp, c.sent.names)
@@ -267,13 +293,15 @@ func losesBody(resp *http.Response) bool {
 
 // newCall reads the body of a request and returns the body to be sent. It
 // closes the body of the request.
-func (t *Transport) newCall(req *http.Request, st *state.State, format *provider.Format) (*call, []byte, error) {
+func (t *Transport) newCall(req *http.Request, st *state.State, format *provider.Format, refused runctx.Refused) (*call, []byte, error) {
 	body, err := io.ReadAll(req.Body)
 	req.Body.Close()
 	if err != nil {
 		return nil, nil, err
 	}
-	sent, body, err := t.complete(req.Context(), st, format, body)
+	asked := body
+	refused.Provider = req.URL.Host + req.URL.Path + string(modelSetting.Find(body))
+	sent, body, err := t.complete(context.WithValue(req.Context(), runctx.RefusedKey{}, refused), st, format, body)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -282,7 +310,7 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	if limit == 0 {
 		limit = answerBytes
 	}
-	c := &call{ctx: req.Context(), format: format, sent: sent, limit: limit, add: st.History().AppendOutside}
+	c := &call{ctx: req.Context(), st: st, format: format, refused: refused, asked: asked, body: body, sent: sent, limit: limit, add: st.History().AppendOutside}
 	if !t.RecordOnly && !isOutside(req.Context()) {
 		c.add = st.History().Append
 		if run := runctx.RunOf(req.Context()); run != nil && inside.Branch(run.State()) == inside.Branch(st) {

@@ -62,7 +62,11 @@ func asks(p *provided, path, body string) func(context.Context, *loop.Turn) erro
 }
 
 func asksOf(base http.RoundTripper, path, body string) func(context.Context, *loop.Turn) error {
-	client := &http.Client{Transport: &wire.Transport{Base: base}}
+	return asksOfTransport(&wire.Transport{Base: base}, path, body)
+}
+
+func asksOfTransport(transport *wire.Transport, path, body string) func(context.Context, *loop.Turn) error {
+	client := &http.Client{Transport: transport}
 	return func(ctx context.Context, _ *loop.Turn) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+path, strings.NewReader(body))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -224,6 +225,9 @@ type NumberedMessage struct {
 	Behind int
 	Time   time.Time // when it was stored
 	Run    string    // the ID of the Message whose run has stored it; empty if no run has
+	// Withheld says that a provider has refused some of it, which its model is not
+	// shown any more: see [transcript.Withhold].
+	Withheld bool
 }
 
 // Messages yields at most n messages of the conversation, or all if n is
@@ -236,11 +240,11 @@ func (v *View) Messages(after, n int) iter.Seq[NumberedMessage] {
 	if len(said) != len(v.numbers) { // the schema has no place for the conversation
 		return slices.Values(list)
 	}
-	behind := 0
+	behind, shown := 0, transcript.Withhold(context.Background(), v.orEmpty().state, said)
 	for i, number := range v.numbers {
 		if number > after {
 			by := v.origins.Of(number)
-			list = append(list, NumberedMessage{said[i], number, behind, by.Time, by.Run})
+			list = append(list, NumberedMessage{said[i], number, behind, by.Time, by.Run, shown[i] != said[i]})
 		}
 		behind = number
 	}
@@ -258,9 +262,11 @@ type numberedJSON struct {
 	Time    time.Time       `json:"time,omitzero"`
 	Run     string          `json:"run,omitempty"`
 	Message json.RawMessage `json:"message"`
+
+	Withheld bool `json:"withheld,omitempty"`
 }
 
 func (m *NumberedMessage) json(redact func(string) string) numberedJSON {
 	message, _ := maskedJSON(json.RawMessage(m.Message.Raw()), redact) // which is JSON
-	return numberedJSON{m.Number, m.Behind, m.Time, redact(m.Run), message}
+	return numberedJSON{m.Number, m.Behind, m.Time, redact(m.Run), message, m.Withheld}
 }

@@ -166,3 +166,15 @@ func NoteFailure(ctx context.Context, err error, after time.Duration) {
 type Unfinished struct{ Said string }
 
 func (e *Unfinished) Error() string { return "not finished" }
+
+// Refused says to which model a request goes, and what it does not have of the
+// conversation besides what is stored, because that was refused so many times.
+type Refused struct {
+	Provider string   // of which a hash is stored: an address may have a key
+	Withheld []string // as in internal.Window
+	Times    int
+}
+
+// RefusedKey is the key of a [Refused] in the context in which a request is made.
+// Without one, nobody is to be shown what any provider has refused.
+type RefusedKey struct{}

@@ -66,7 +66,8 @@ type messageRow struct {
 	Beside    bool        `json:"-"`              // it is a result that stands beside its call
 	JSON      *value      `json:"json,omitempty"` // if the request asks for it
 	Findings  []objection `json:"findings,omitempty"`
-	Windows   []windowRow `json:"-"` // that begin here
+	Withheld  bool        `json:"withheld,omitempty"` // a provider has refused some of it, and is not shown that
+	Windows   []windowRow `json:"-"`                  // that begin here
 }
 
 type callRow struct {
@@ -86,11 +87,12 @@ type chatView struct {
 	pairs    pairing
 	findings map[int][]objection // by message
 	windows  []windowRow
-	name     string // of the chat
-	open     string // the parameter open
-	limit    int    // of a preview, in bytes
-	calls    int    // that can still be shown
-	spent    int    // bytes of HTML that the page has beside the chat
+	seen     []state.Message // by models, nil if that is all
+	name     string          // of the chat
+	open     string          // the parameter open
+	limit    int             // of a preview, in bytes
+	calls    int             // that can still be shown
+	spent    int             // bytes of HTML that the page has beside the chat
 }
 
 func newChatView(mask *masker, msgs []state.Message, suspended []state.ToolCall, name, open string) *chatView {
@@ -186,7 +188,7 @@ func (v *chatView) row(i int) messageRow {
 	m := v.msgs[i]
 	row := messageRow{
 		Index: i, Key: v.key(i), Type: v.label(m.Type()), Role: v.label(m.Role()), Bytes: len(m.Raw()),
-		Findings: v.findings[i], Opened: v.open == v.key(i),
+		Findings: v.findings[i], Opened: v.open == v.key(i), Withheld: v.seen != nil && v.seen[i] != m,
 	}
 	for k := range row.Findings {
 		row.Findings[k].Detail = v.mask.detail(v.msgs, i, row.Findings[k].detail)

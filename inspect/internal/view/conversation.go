@@ -108,6 +108,7 @@ func (src *Source) Conversation(ctx context.Context, q Query) (*Page, error) {
 	data.Blind = s.mask.Blind
 	suspended := waitingCalls(s.view)
 	v := newChatView(s.mask, msgs, suspended, "", q.Get("open"))
+	v.seen = transcript.Withhold(ctx, s.view.State(), msgs)
 	for _, state := range v.pairs.waiting {
 		if state == "suspended" {
 			data.Suspended++
