@@ -76,7 +76,7 @@ func (b Budget) check(st *state.State) error {
 	}
 }
 
-// purse is what is left of a Budget. A nil purse has no limit.
+// purse is what is left of a Budget.
 type purse struct {
 	Budget
 	st    *state.State
@@ -86,11 +86,8 @@ type purse struct {
 	tokens, requests int // of the run
 }
 
-// purseOf returns the purse of a Loop, which has what the run has spent before.
-func (r *looping) purseOf(outer *purse) *purse {
-	if r.Budget == (Budget{}) {
-		return outer
-	}
+// newPurse returns the purse of a Loop, which has what the run has spent before.
+func (r *looping) newPurse(outer *purse) *purse {
 	p, h := &purse{Budget: r.Budget, st: r.st, outer: outer, requests: r.steps}, r.st.History()
 	for i := max(0, h.Len()-r.steps); i < h.Len(); i++ {
 		last, _ := h.At(i)
@@ -110,9 +107,6 @@ func (p *purse) period() Spent {
 
 // spend counts an answer in a turn that is about to be recorded.
 func (p *purse) spend(t *Turn, r state.InferenceResult) error {
-	if p == nil {
-		return nil
-	}
 	for cost := costOf(r, state.Messages.GetOr(t.base, nil)); p != nil; p = p.outer {
 		p.mu.Lock()
 		p.tokens, p.requests = p.tokens+cost, p.requests+1
@@ -129,9 +123,6 @@ func (p *purse) spend(t *Turn, r state.InferenceResult) error {
 
 // refuses returns the limit that the next request of a turn would pass, or "".
 func (p *purse) refuses(t *Turn) string {
-	if p == nil {
-		return ""
-	}
 	for next := t.nextTokens(); p != nil; p = p.outer {
 		p.mu.Lock()
 		tokens, requests, period := p.tokens, p.requests, p.period()

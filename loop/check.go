@@ -19,8 +19,10 @@ func (l *Loop) check(st *state.State) error {
 			return err
 		}
 	}
-	if err := l.Budget.check(st); err != nil {
-		return err
+	if l.Budget != (Budget{}) {
+		if err := l.Budget.check(st); err != nil {
+			return err
+		}
 	}
 	isSaid := func(m state.Message) bool { return m.Role() != "system" && m.Role() != "developer" }
 	if !slices.ContainsFunc(state.Messages.GetOr(st, nil), isSaid) {

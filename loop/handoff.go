@@ -21,7 +21,9 @@ func (t *Turn) endStep(step *tool.Step, begun uint64) ([]tool.Result, error) {
 	messages := make([]state.ToolResultMessage, len(results))
 	for i, r := range results {
 		messages[i] = r.Message
-		t.report(r)
+		if r.Err != nil {
+			t.report(r)
+		}
 	}
 	return results, t.st.History().Answer(messages...)
 }

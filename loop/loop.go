@@ -186,7 +186,10 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 	if r.run != nil {
 		r.steps, r.ended = r.run.Progress()
 	}
-	p := r.purseOf(r.turns[r.names[0]].purse)
+	p := r.turns[r.names[0]].purse
+	if r.Budget != (Budget{}) {
+		p = r.newPurse(p)
+	}
 	for _, turn := range r.turns {
 		turn.purse = p
 	}
@@ -341,9 +344,11 @@ func (r *looping) ask(name string) error {
 	}
 	turn := r.turns[name]
 	for try := 1; ; try++ {
-		if limit := turn.purse.refuses(turn); limit != "" {
-			_, _, reply := r.progress()
-			return &StopError{Agent: turn.st.Agent(), Stop: state.StopBudget, Word: limit, Reply: reply}
+		if turn.purse != nil {
+			if limit := turn.purse.refuses(turn); limit != "" {
+				_, _, reply := r.progress()
+				return &StopError{Agent: turn.st.Agent(), Stop: state.StopBudget, Word: limit, Reply: reply}
+			}
 		}
 		turn.noteFailure(nil, 0)
 		if r.run != nil {

@@ -200,8 +200,10 @@ func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 	if err := t.answer(); err != nil {
 		return false, err
 	}
-	if err := t.purse.spend(t, r); err != nil {
-		return false, err
+	if t.purse != nil {
+		if err := t.purse.spend(t, r); err != nil {
+			return false, err
+		}
 	}
 	e, err := t.endingOf(r)
 	if err != nil {

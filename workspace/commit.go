@@ -44,7 +44,10 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 		if !mayJoin {
 			break
 		}
-		joining, err := r.join(ctx)
+		joining, err := &joining{}, error(nil)
+		if waiting := r.ledger.Joining(ctx); len(waiting) > 0 {
+			joining, err = r.join(ctx, waiting)
+		}
 		if err == nil {
 			err = r.store(ctx, op, with, joining)
 		}

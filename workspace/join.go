@@ -26,13 +26,9 @@ type joining struct {
 	before  Settings
 }
 
-// join adds the messages to the conversation that want to join the run, or returns
-// nil if they cannot now. The caller holds mu.
-func (r *Run) join(ctx context.Context) (*joining, error) {
-	waiting := r.ledger.Joining(ctx)
-	if len(waiting) == 0 {
-		return &joining{}, nil
-	}
+// join adds messages to the conversation that want to join the run, or returns nil if
+// they cannot now. The caller holds mu.
+func (r *Run) join(ctx context.Context, waiting []ledger.Message) (*joining, error) {
 	if !endsWithResults(state.Messages.GetOr(r.state, nil)) {
 		return nil, nil
 	}
