@@ -60,7 +60,7 @@ func unanswered(msgs []state.Message) (said []string) {
 // Messages that join runs whose processes are killed are said once, in their order,
 // and answered once.
 func TestKillJoining(t *testing.T) {
-	kills := effort.Runs(8)
+	kills := effort.Runs(3)
 	job := task{Job: "serve", TTL: killTTL, Joins: true}
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

@@ -3,6 +3,7 @@ package crash_test
 import (
 	"testing"
 
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/looptest"
 	"github.com/agentstate/state/store"
 )
@@ -20,6 +21,7 @@ func TestLoopOfTwoAgentsSurvivesCrashes(t *testing.T) {
 }
 
 func TestLoopSurvivesOutagesOfTheModel(t *testing.T) {
+	effort.SkipShort(t)
 	for vendor, ask := range map[string]looptest.Asker{
 		"OpenAI": looptest.OverOpenAI, "Anthropic": looptest.OverAnthropic, "Ask": looptest.ByAsk,
 	} {
@@ -30,6 +32,7 @@ func TestLoopSurvivesOutagesOfTheModel(t *testing.T) {
 }
 
 func TestLoopSurvivesOutagesOfTheStore(t *testing.T) {
+	effort.SkipShort(t)
 	for name, test := range looptest.StoreOutages(func(testing.TB) func() store.Store {
 		db := store.NewMemory()
 		return func() store.Store { return db.Open() }

@@ -142,7 +142,8 @@ func TestAHeadThatForksIsRolledBack(t *testing.T) {
 		"the second":                    {second, true},
 		"another first":                 {head(5, 1, c), false},
 		"another first, of a new epoch": {head(6, 1, c), false},
-		"an older epoch":                {head(4, 9, c), false},
+		"an older number, of a new epoch, whose first is not known": {head(6, 1, ""), false},
+		"an older epoch": {head(4, 9, c), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s seenHead

@@ -402,6 +402,9 @@ func (s *seenHead) note(h *Head, before writeMark) bool {
 		s.replace(h)
 		return true
 	}
+	if h.Epoch > floor.Epoch { // it is no older one
+		before = floor
+	}
 	if h.Epoch < min(before.Epoch, floor.Epoch) || h.Seq < min(before.Seq, floor.Seq) || h.isFork(floor) || h.isFork(before) {
 		return false
 	}
