@@ -321,6 +321,16 @@ func (Insider) WithWireIDs(msgs []Message) []Message {
 	return named
 }
 
+// WithWholeInputs returns messages whose calls have arguments that each provider takes
+// back: see withWholeInputs.
+func (Insider) WithWholeInputs(msgs []Message) []Message {
+	whole := make([]Message, len(msgs))
+	for i, m := range msgs {
+		whole[i] = withWholeInputs(m)
+	}
+	return whole
+}
+
 // EndWrites makes further writes to a State fail with an error that matches
 // ErrReadOnly and err.
 func (Insider) EndWrites(st *State, err error) {

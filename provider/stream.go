@@ -154,6 +154,10 @@ func (s *Stream) addEvent(data []byte) error {
 // that is one JSON text, and after an error of the provider.
 func (s *Stream) Done() bool { return !s.failed && (s.done || s.assembler.Ended()) }
 
+// Failed reports whether the provider has reported an error in an event: Result
+// returns it.
+func (s *Stream) Failed() bool { return s.failed }
+
 // Result returns what has come so far, as [Format.DecodeResponse] returns it
 // for the whole response. It may be called again, and between writes. An event
 // at the end counts without the empty line after it. Raw is what was written,

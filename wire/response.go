@@ -199,7 +199,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	defer b.mu.Unlock()
 	if !b.ended {
 		full := b.take(p[:n])
-		if full || b.stream.Done() || errors.Is(err, io.EOF) {
+		if full || b.stream.Done() || b.stream.Failed() || errors.Is(err, io.EOF) {
 			if failed := b.end(); failed != nil {
 				b.err = failed
 				if isReported(failed) {

@@ -27,8 +27,8 @@
 //
 // A workspace has one run at a time. WhenBusy determines what happens to a
 // message that arrives during a run: it waits in a durable queue, is rejected,
-// interrupts the run, or interrupts the run and undoes its committed changes. A
-// message whose id the workspace knows is not handled twice.
+// interrupts the run, interrupts the run and undoes its committed changes, or joins
+// the run of a Loop. A message whose id the workspace knows is not handled twice.
 //
 // A Manager holds at most Options.Runs runs at once; the others wait in the
 // store. Within a process, messages that are sent to one user at once are handled
@@ -92,7 +92,7 @@
 // until Retry handles it again, Discard drops it, or it is sent again. Cancel
 // ends a run. Delete deletes a workspace, and Expire, called from time to time,
 // removes what Delete has left. Export and ImportWorkspace carry a workspace to
-// another store. Accept ends ErrRolledBack for an operator who knows its cause.
+// another store. AcceptRollback ends ErrRolledBack for an operator who knows its cause.
 //
 // # What is stored
 //

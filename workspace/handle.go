@@ -68,7 +68,13 @@ func (m *Manager) handle(ctx context.Context, userID string, msg Message) (Outco
 	case run == nil:
 		return out, nil
 	}
-	return m.performFor(ctx, run)
+	out, err = m.performFor(ctx, run)
+	if out.Status == "" && errors.Is(err, ErrFenced) && errors.Is(err, ErrInterrupted) { // another caller has ended it
+		if stored, failed := m.await(ctx, b.ledger, b.message.ID); errors.Is(failed, ErrRunFailed) {
+			return stored, fmt.Errorf("%w: %w", failed, ErrFenced)
+		}
+	}
+	return out, err
 }
 
 // Submit is Handle without waiting until the message is handled. When Submit
