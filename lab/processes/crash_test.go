@@ -17,7 +17,10 @@ func TestLoopSurvivesCrashes(t *testing.T) {
 	}
 	parts := map[string]map[string]crash.Test{"two agents": looptest.TwoAgents()}
 	if !underRace() { // which SQLite takes long for, and which sees the same loops in memory
-		parts["one agent"], parts["no model"] = looptest.OneAgent(), looptest.ModelOutages(looptest.OverOpenAI)
+		parts["one agent"] = looptest.OneAgent()
+	}
+	if !underRace() && !testing.Short() {
+		parts["no model"] = looptest.ModelOutages(looptest.OverOpenAI)
 		parts["no store"] = looptest.StoreOutages(handles)
 	}
 	for part, tests := range parts {
