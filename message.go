@@ -326,16 +326,12 @@ func (m TextMessage) Type() string { return typeText }
 func (m TextMessage) Content() JSON { return m.contentJSON() }
 
 // Text returns the content if it is a string, the texts of its text parts
-// joined with "\n" if it has parts. If it is null, empty or missing, that is the
-// refusal of the model in the format of OpenAI's Chat Completions, or "".
+// joined with "\n" if it has parts, and "" if it is null or missing.
 func (m TextMessage) Text() string {
 	content := m.Content()
 	switch {
-	case content == "null", content == "", content == `""`:
-		kept, _ := m.Extra("openai") // as package provider keeps it
-		own, _ := jsontext.Members([]byte(kept))
-		more, _ := jsontext.Members(own.Get("more"))
-		return more.String("refusal")
+	case content == "null":
+		return ""
 	case content == "" || content[0] != '[':
 		return content.text()
 	}

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/tool"
 )
@@ -388,9 +391,21 @@ func sinceUser(msgs []state.Message) []state.Message {
 func textOf(output ...state.Message) string {
 	var texts []string
 	for _, m := range output {
-		if m, ok := m.(state.TextMessage); ok && m.Role() == "assistant" && m.Text() != "" {
-			texts = append(texts, m.Text())
+		m, ok := m.(state.TextMessage)
+		if !ok || m.Role() != "assistant" {
+			continue
+		}
+		if text := cmp.Or(m.Text(), refusalOf(m)); text != "" {
+			texts = append(texts, text)
 		}
 	}
 	return strings.Join(texts, "\n")
+}
+
+// refusalOf returns the words with which a model refuses in the format of OpenAI's
+// Chat Completions, which are no content.
+func refusalOf(m state.TextMessage) string {
+	kept, _ := origin.Of(m, origin.OpenAI)
+	more, _ := jsontext.Members(kept.Get("more"))
+	return more.String("refusal")
 }

@@ -152,20 +152,15 @@ func TestAnErrorEventOfAnthropicIsAskedAgain(t *testing.T) {
 	}
 }
 
-// What a model says when it refuses is the reply, and the text of its message.
+// What a model says when it refuses is the reply.
 func TestTheWordsOfARefusalStay(t *testing.T) {
 	url := serveEvents(t, func(_ int32, _ string, send func(...string), _ http.ResponseWriter) {
 		send(chatChunk(`{"role":"assistant","refusal":"I cannot help with that."}`, "null"), chatChunk(`{}`, `"stop"`), `data: [DONE]`)
 	})
 	m := openDesk(t, chatAsker(url))
 	out, err := m.Handle(context.Background(), "ann", workspace.Message{Content: state.UserText("Hi")})
-	v, _ := m.View(context.Background(), "ann")
-	var last string
-	for n := range v.Messages(0, 10) {
-		last = n.Message.Text()
-	}
-	if out.Reply == "" || last == "" {
-		t.Errorf("reply %q, text of the message %q, %+v %v", out.Reply, last, out, err)
+	if out.Reply == "" {
+		t.Errorf("%+v %v", out, err)
 	}
 }
 
