@@ -41,8 +41,11 @@ func (l *Ledger) Acknowledge(ctx context.Context) error {
 // acknowledged it: in the order of the log, that is behind the write that made it. It
 // reports true if the head is to be read again.
 func (l *Ledger) acknowledge(ctx context.Context, h *Head, cond store.Condition) (again bool, err error) {
-	if !l.opts.Confirm || h.Seq == 0 || l.isAcknowledged(h) {
+	switch {
+	case !l.opts.Confirm || h.Seq == 0 || l.isAcknowledged(h):
 		return false, nil
+	case l.seen.isPast(h):
+		return true, nil
 	}
 	rev, err := store.Put(ctx, l.db, l.key, l.sealer.seal(l.key, l.key, h.encode()), cond)
 	switch {

@@ -181,6 +181,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		case again:
 			return nil, nil, c.retry.wait(ctx)
 		}
+		c.seen.noteWritten(h) // what an acceptance reads does not count before
 		return nil, h, nil
 	}
 	if err := c.closeAttempts(h); err != nil {
@@ -205,8 +206,8 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		}
 		return nil, nil, err
 	}
-	c.missing = missingBlobs{}                                                          // all of them were there
-	if seen := c.seen.mark(); (Age{seen.Epoch, seen.Seq}).After(h.Age()) && !c.accept { // another goroutine has seen a newer head
+	c.missing = missingBlobs{}         // all of them were there
+	if c.seen.isPast(h) && !c.accept { // another goroutine has seen a newer head
 		return nil, nil, c.retry.wait(ctx)
 	} else if c.accept { // its successors must be newer than all heads that were seen
 		c.seen.overtake(t.Head)
@@ -354,7 +355,7 @@ func (e *functionError) Unwrap() error { return e.error }
 // headWritten does what follows the write of a head. Its errors do not matter
 // to the caller: the write has taken effect.
 func (l *Ledger) headWritten(ctx context.Context, t *transition) {
-	l.seen.note(t.Head, writeMark{})
+	l.seen.noteWritten(t.Head)
 	for _, b := range t.newBlobs {
 		l.cache.add(b.name, b.data)
 	}

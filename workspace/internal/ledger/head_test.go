@@ -155,3 +155,17 @@ func TestAHeadThatForksIsRolledBack(t *testing.T) {
 		})
 	}
 }
+
+// What the ledger has written counts as seen, also over what a failover has taken back
+// meanwhile: what takes that back in turn is noticed.
+func TestAWriteIsSeenAlthoughItForks(t *testing.T) {
+	head := func(epoch, seq uint64, ops string) *Head { return &Head{Epoch: epoch, Seq: seq, Ops: ops} }
+	var s seenHead
+	require.True(t, s.note(head(5, 1, "aaaaaaaA"), s.floor()))
+	own := head(7, 1, "bbbbbbbA")
+	s.noteWritten(own)
+	require.Equal(t, own.mark(), s.mark())
+	require.False(t, s.note(head(6, 1<<20, "cccccccA"), s.floor()))
+	s.noteWritten(head(7, 0, ""))
+	require.Equal(t, own.mark(), s.mark(), "a later one was seen")
+}

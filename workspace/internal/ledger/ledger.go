@@ -382,6 +382,12 @@ func (s *seenHead) mark() writeMark {
 	return s.newest
 }
 
+// isPast reports whether a later head than h was seen.
+func (s *seenHead) isPast(h *Head) bool {
+	seen := s.mark()
+	return (Age{seen.Epoch, seen.Seq}).After(h.Age())
+}
+
 // floor returns the mark of the head that the next one is or follows. If there
 // was no head after a deletion, the deletion has expired, or the read was stale.
 func (s *seenHead) floor() writeMark {
@@ -412,6 +418,17 @@ func (s *seenHead) note(h *Head, before writeMark) bool {
 		s.replace(h)
 	}
 	return true
+}
+
+// noteWritten notes that the ledger has written a head. It counts as seen even if it
+// does not follow the newest one: a failover may have taken that back while the write
+// was under way.
+func (s *seenHead) noteWritten(h *Head) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := cmp.Or(s.newest, s.deletion); h.Age().After(Age{last.Epoch, last.Seq}) {
+		s.replace(h)
+	}
 }
 
 // replace makes a head the newest one. The caller holds mu.

@@ -44,7 +44,7 @@ const (
 
 var mutants = []mutant{
 	{name: "what is shown counts as written", variant: "shows", edits: []textEdit{
-		{"acknowledge.go", "if !l.opts.Confirm || h.Seq == 0 || l.isAcknowledged(h) {", "if h.Seq >= 0 || l.isAcknowledged(h) {"},
+		{"acknowledge.go", "case !l.opts.Confirm || h.Seq == 0 ||", "case h.Seq >= 0 ||"},
 	}},
 	{name: "a duplicate of what is shown is told", variant: "shows", edits: []textEdit{
 		{"submission.go", "			err = l.Acknowledge(ctx) // the first message may not be\n", ""},
@@ -192,7 +192,7 @@ var mutants = []mutant{
 	{name: "revisions come again", variant: "failover", fault: "again"},
 	{name: "a run is known by its fencing token", variant: "failover", edits: []textEdit{
 		{"content.go", "	newest  contentAt\n", "	newest  contentAt\n	tokens  map[string]uint64\n"},
-		{"commit.go", "	l.seen.note(t.Head, writeMark{})\n", `	l.seen.note(t.Head, writeMark{})
+		{"commit.go", "	l.seen.noteWritten(t.Head)\n", `	l.seen.noteWritten(t.Head)
 	if t.Run != nil {
 		if l.contents.tokens == nil {
 			l.contents.tokens = map[string]uint64{}
@@ -268,11 +268,11 @@ var mutants = []mutant{
 		{"commit.go", "if remembered { // the present head may allow it", "if false {"},
 	}},
 	{name: "a head is replaced although a later one was seen", edits: []textEdit{
-		{"commit.go", "if seen := c.seen.mark(); (Age{seen.Epoch, seen.Seq}).After(h.Age()) && !c.accept {", "if seen := c.seen.mark(); false && seen.Seq > t.baseSeq {"},
+		{"commit.go", "if c.seen.isPast(h) && !c.accept {", "if false {"},
 	}},
 	{name: "a remembered head is replaced although a later one was seen", edits: []textEdit{
 		{"ledger.go", "raced || l.lastHead == nil || l.lastHead.mark() != seen {", "raced || l.lastHead == nil || seen.Seq == 0 {"},
-		{"commit.go", "if seen := c.seen.mark(); (Age{seen.Epoch, seen.Seq}).After(h.Age()) && !c.accept {", "if seen := c.seen.mark(); !remembered && (Age{seen.Epoch, seen.Seq}).After(h.Age()) && !c.accept {"},
+		{"commit.go", "if c.seen.isPast(h) && !c.accept {", "if !remembered && c.seen.isPast(h) && !c.accept {"},
 	}},
 	{name: "a finish does not check what was lost", variant: "failover", edits: []textEdit{
 		{"holder.go", "		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		t.Run.Answers = by.Answers\n		r := t.runRecord(KindFinish", "		if err := t.checkLease(by); err != nil {\n			return err\n		}\n		t.Run.Answers = by.Answers\n		r := t.runRecord(KindFinish"},
