@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/agentstate/state/internal/callkey"
@@ -379,35 +378,6 @@ func keyedCalls(m ToolCallMessage, calls []ToolCall) ToolCallMessage {
 	}
 	body, _ := newBody(members.With("tools", jsontext.Array(texts)).JSON())
 	return ToolCallMessage{body}
-}
-
-// withWholeInputs returns a message in which arguments that were broken off, or are no
-// JSON for another reason, are an object without members: no provider but OpenAI takes
-// them back. The input of a custom tool is a text, and stays.
-func withWholeInputs(msg Message) Message {
-	m, ok := msg.(ToolCallMessage)
-	if !ok || !slices.ContainsFunc(m.toolCalls(), func(c ToolCall) bool { return isBroken(c.Input) }) {
-		return msg
-	}
-	members, _ := jsontext.Members([]byte(m.raw)) // checked when the message was made
-	texts, _ := jsontext.Elements(members.Get("tools"))
-	for i, c := range m.toolCalls() {
-		if tool, err := jsontext.Members(texts[i]); err == nil && isBroken(c.Input) && !strings.Contains(string(texts[i]), `"custom"`) {
-			texts[i] = tool.With("input", []byte("{}")).JSON()
-		}
-	}
-	body, _ := newBody(members.With("tools", jsontext.Array(texts)).JSON())
-	return ToolCallMessage{body}
-}
-
-// isBroken reports whether the input of a call is the text of an object that is not
-// whole: arguments that cannot be read are kept as a text.
-func isBroken(input JSON) bool {
-	if !strings.HasPrefix(string(input), `"`) {
-		return false
-	}
-	text := strings.TrimSpace(jsontext.Unquote([]byte(input)))
-	return (text == "" || text[0] == '{') && jsontext.Check([]byte(text), jsontext.Limits{}) != nil
 }
 
 // resultOf returns a message as the result of a call: with its key, and with its id

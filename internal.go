@@ -285,7 +285,7 @@ func (Insider) CheckWrite(st *State, field string) error {
 // and name if the message knows it by its key.
 func (Insider) ResultOf(m ToolResultMessage, c ToolCall) ToolResultMessage { return resultOf(m, c) }
 
-// TextAndFiles returns the Text of a result, and the parts that are none.
+// TextAndFiles returns the Text of a result, and its parts that are no texts.
 func (Insider) TextAndFiles(m ToolResultMessage) (string, [][]byte) { return m.textAndFiles() }
 
 // Sized returns a result as it is recorded in a State: see [Limits].ResultBytes.
@@ -319,16 +319,6 @@ func (Insider) WithWireIDs(msgs []Message) []Message {
 		named[i] = withWireIDs(m)
 	}
 	return named
-}
-
-// WithWholeInputs returns messages whose calls have arguments that each provider takes
-// back: see withWholeInputs.
-func (Insider) WithWholeInputs(msgs []Message) []Message {
-	whole := make([]Message, len(msgs))
-	for i, m := range msgs {
-		whole[i] = withWholeInputs(m)
-	}
-	return whole
 }
 
 // EndWrites makes further writes to a State fail with an error that matches

@@ -197,7 +197,7 @@ func (t *Transport) converse(
 			return err
 		}
 	}
-	conversation = inside.WithWholeInputs(conversation)
+	conversation = origin.WholeInputs(conversation)
 	policy := transcript.Policy{AnswerCalls: true}
 	if t.Policy != nil {
 		policy = t.Policy(ctx, st)

@@ -8,6 +8,7 @@ import (
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 )
@@ -29,7 +30,7 @@ func Messages(msgs ...*schema.Message) ([]state.Message, error) { return Format.
 // Thinking of other origins is left out, and a short text stands for parts that
 // eino does not have. Of large results, they have what [transcript.Shown] returns.
 func FromMessages(msgs ...state.Message) ([]*schema.Message, error) {
-	own, _, err := Format.Encode(inside.WithWireIDs(transcript.Shown(msgs, false))...)
+	own, _, err := Format.Encode(inside.WithWireIDs(origin.WholeInputs(transcript.Shown(msgs, false)))...)
 	return own, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/firebase/genkit/go/ai"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 )
@@ -26,7 +27,7 @@ func Messages(msgs ...*ai.Message) ([]state.Message, error) { return Format.Deco
 // left out: Format.Encode reports it. Of large results, they have what
 // [transcript.Shown] returns.
 func From(msgs ...state.Message) ([]*ai.Message, error) {
-	own, _, err := Format.Encode(inside.WithWireIDs(transcript.Shown(msgs, false))...)
+	own, _, err := Format.Encode(inside.WithWireIDs(origin.WholeInputs(transcript.Shown(msgs, false)))...)
 	return own, err
 }
 
