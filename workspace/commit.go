@@ -40,30 +40,29 @@ func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) erro
 	if err := cmp.Or(r.left, r.checkHeld()); err != nil {
 		return err
 	}
-	for range maxJoinTries {
-		if !mayJoin {
-			break
-		}
-		joining, err := &joining{}, error(nil)
+	err := ledger.ErrJoin
+	for try := 0; mayJoin && try < maxJoinTries && errors.Is(err, ledger.ErrJoin); try++ {
+		j := &joining{} // nobody waits, as far as is known here
 		if waiting := r.ledger.Joining(ctx); len(waiting) > 0 {
-			joining, err = r.join(ctx, waiting)
+			if j, err = r.join(ctx, waiting); err != nil {
+				return errors.Join(err, r.leaveJoining(j))
+			}
 		}
-		if err == nil {
-			err = r.store(ctx, op, with, joining)
-		}
-		if err == nil {
-			return nil
-		}
-		if undoErr := r.leaveJoining(joining); undoErr != nil || !errors.Is(err, ledger.ErrJoin) {
-			return errors.Join(err, undoErr)
+		if err = r.commitDelta(ctx, op, with, j); err != nil {
+			if undone := r.leaveJoining(j); undone != nil {
+				return errors.Join(err, undone)
+			}
 		}
 	}
-	return r.store(ctx, op, with, nil)
+	if errors.Is(err, ledger.ErrJoin) { // no message may join
+		err = r.commitDelta(ctx, op, with, nil)
+	}
+	return err
 }
 
-// store makes a version even without changes if there is a function for the
-// transaction. The caller holds mu.
-func (r *Run) store(ctx context.Context, op *operation, with func(*sql.Tx) error, joining *joining) error {
+// commitDelta makes a version even without changes if there is a function for the
+// transaction. Without joining, no message may join the run. The caller holds mu.
+func (r *Run) commitDelta(ctx context.Context, op *operation, with func(*sql.Tx) error, joining *joining) error {
 	d, err := r.delta()
 	if err == nil && r.part != nil {
 		err = r.part.store(&d, r.doc)

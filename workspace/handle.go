@@ -36,8 +36,9 @@ import (
 // handled in the background.
 //
 // If the run loses its lease, the message is not lost either: another holder
-// continues the run, unless another message or a reset has ended it. If the
-// store is away, Handle tries again until ctx ends or Options.StoreTimeout is
+// continues the run. If another message, Cancel or a reset has ended it, the outcome
+// is StatusFailed, with the reason, and the error matches ErrRunFailed, ErrFenced and
+// ErrInterrupted. If the store is away, Handle tries again until ctx ends or Options.StoreTimeout is
 // over, and for a run that is under way until its lease is lost. If the error is
 // store.ErrUnknownOutcome, the message may have been accepted: send it again with
 // its ID.
@@ -236,6 +237,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run,
 		out.Status = StatusRejected
 		return nil, out, err
 	case err != nil:
+		m.goOnTelling(l.User())
 		if errors.Is(err, store.ErrUnknownOutcome) {
 			m.releaseInDoubt(l, i, lease)
 		}

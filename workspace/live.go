@@ -39,8 +39,9 @@ type liveText struct {
 	out     io.WriteCloser  // masks what is told
 	begun   int             // the texts so far
 	length  int             // of what was told
-	kept    bool            // the text is being stored as it is: no more is told
 	end     []byte          // of that, at most 2 * maxLive bytes
+	kept    bool            // the text is being stored as it is: more is held back
+	held    string          // until it is known whether that has ended the run
 
 	changed chan struct{} // with Options.Live, once there is a text: see store
 }
@@ -62,14 +63,21 @@ func (l *liveText) emit(text string) {
 			return
 		}
 		if number != l.number {
-			l.number, l.length, l.end, l.out, l.kept = number, 0, nil, nil, false
+			l.number, l.length, l.end, l.out, l.kept, l.held = number, 0, nil, nil, false, ""
 			l.begun++
 		}
 		l.version = v
 	}
 	if l.kept {
+		l.held += text
 		return
 	}
+	l.write(text)
+}
+
+// write masks a piece and tells it. The caller holds mu.
+func (l *liveText) write(text string) {
+	r := l.run
 	if masks := r.Redactor(); l.out == nil || masks != l.masks {
 		l.masks, l.out = masks, masks.Writer(l)
 	}

@@ -55,12 +55,38 @@ func (m *Manager) localRun(id string) *Run {
 	return nil
 }
 
-// keep returns the text so far, and lets no more of it be told.
+// keep returns the text so far, and lets no more of it be told before goOn.
 func (l *liveText) keep() ledger.Live {
 	l.mu.Lock()
 	l.kept = true
 	l.mu.Unlock()
 	return l.said()
+}
+
+// goOn tells what was held back, because the run has not ended.
+func (l *liveText) goOn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if text := l.held; l.kept {
+		l.kept, l.held = false, ""
+		l.write(text)
+	}
+}
+
+// goOnTelling is goOn for the runs of a user that are held here, after a write that
+// has not ended them.
+func (m *Manager) goOnTelling(user string) {
+	m.mu.Lock()
+	var runs []*Run
+	for r := range m.localRuns {
+		if r.user == user && r.ready && r.lease.lost() == nil {
+			runs = append(runs, r)
+		}
+	}
+	m.mu.Unlock()
+	for _, r := range runs {
+		r.live.goOn()
+	}
 }
 
 // said returns the text so far.

@@ -2,6 +2,10 @@ package workspace_test
 
 import (
 	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +112,88 @@ func TestStoppedIsNotLost(t *testing.T) {
 				}
 				require.Equal(t, row.kept, kept)
 			})
+		})
+	}
+}
+
+// What a model says while somebody tries in vain to stop it is told in the end.
+func TestTheTextGoesOnBehindACancelThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		var running atomic.Pointer[workspace.Run]
+		var once sync.Once
+		spoken, more := make(chan struct{}), make(chan struct{})
+		db := withFaults(store.NewMemory(), func([]store.Write) (bool, error) {
+			if broken.Load() {
+				once.Do(func() { running.Load().Emit("der, ") })
+				return false, store.ErrRefused
+			}
+			return false, nil
+		})
+		m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			running.Store(run)
+			run.Emit("Your or")
+			close(spoken)
+			<-more
+			run.Emit("and more")
+			return nil
+		}})
+		var told strings.Builder
+		go func() {
+			for e, err := range m.Watch(t.Context(), "ann").AsHost() {
+				if err != nil {
+					return
+				}
+				told.WriteString(e.Delta)
+			}
+		}()
+		out, err := m.Submit(t.Context(), "ann", workspace.Message{ID: "1", Content: state.UserText("where?")})
+		require.NoError(t, err)
+		<-spoken
+		broken.Store(true)
+		require.ErrorIs(t, m.Cancel(t.Context(), "ann", out.RunID, "enough"), store.ErrRefused)
+		broken.Store(false)
+		close(more)
+		_, err = m.Await(t.Context(), "ann", "1")
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, "Your order, and more", told.String())
+	})
+}
+
+// Handle says of a message whose run others have ended what Await says.
+func TestHandleOfARunThatOthersEnd(t *testing.T) {
+	for name, end := range map[string]func(m *workspace.Manager, runID string) error{
+		"cancelled": func(m *workspace.Manager, runID string) error { return m.Cancel(t.Context(), "ann", runID, "enough") },
+		"interrupted": func(m *workspace.Manager, _ string) error {
+			_, err := m.Submit(t.Context(), "ann", workspace.Message{ID: "2", Content: state.UserText("wait"), WhenBusy: workspace.BusyInterrupt})
+			return err
+		},
+		"reset": func(m *workspace.Manager, _ string) error {
+			_, err := m.Reset(t.Context(), "ann")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m *workspace.Manager
+			m = open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+				if run.Message().ID == "2" {
+					return nil
+				}
+				require.NoError(t, end(m, run.ID()))
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}})
+			out, err := m.Handle(t.Context(), "ann", workspace.Message{ID: "1", Content: state.UserText("where?")})
+			require.ErrorIs(t, err, workspace.ErrRunFailed)
+			require.ErrorIs(t, err, workspace.ErrFenced)
+			require.ErrorIs(t, err, workspace.ErrInterrupted)
+			require.Equal(t, name == "cancelled", errors.Is(err, workspace.ErrRunCancelled))
+			waited, err := m.Await(t.Context(), "ann", "1")
+			require.NoError(t, err)
+			require.Equal(t, workspace.StatusFailed, out.Status)
+			require.NotEmpty(t, out.Reason)
+			require.Equal(t, waited, out)
 		})
 	}
 }
