@@ -288,10 +288,10 @@ func TestRefusedResults(t *testing.T) {
 				telling("Foul words."), refusing(400, unnamed[a.format][1], "Foul"), 1, []string{noResult}, []string{"Foul"},
 			},
 		} {
+			if a.format == provider.OpenAI && strings.Contains(name, "picture") {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
-				if a.format == provider.OpenAI && strings.Contains(name, "picture") {
-					t.Skip("it has no pictures")
-				}
 				if a.format == provider.OpenAI && tc.count == 2 {
 					tc.has = nil // the first time in vain, for pictures that are not sent
 				}

@@ -206,13 +206,17 @@ func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.
 		resp.Request = req // by which the next request knows that it is a redirect
 	}
 	if resp.StatusCode != http.StatusOK {
-		if more := c.toWithhold(resp); len(more) > 0 && !t.NoWithhold {
+		if t.NoWithhold {
+			return resp, nil
+		}
+		if more := c.toWithhold(resp); len(more) > 0 {
 			resp.Body.Close()
 			refused.Withheld, refused.Times = append(refused.Withheld, more...), refused.Times+1
 			return t.roundTrip(withBody(req, c.asked), refused)
 		}
 		return resp, nil
 	}
+	c.asked, c.body = nil, nil // they are long, and the answer may take minutes
 	restoreNames(resp, c.sent.names)
 	c.receive(resp)
 	return resp, nil
