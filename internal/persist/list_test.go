@@ -55,6 +55,10 @@ func testListsThatShareChunks[E int | int32](t *testing.T) {
 			if n > 0 {
 				require.Equal(t, dropped, from)
 			}
+			if from, n := l.Follows(lists[i]); n > 0 {
+				require.Equal(t, dropped, from)
+				require.Less(t, common-n, chunkLen, "more follows")
+			}
 			lists, models = append(lists, l), append(models, model)
 		}
 		for i, l := range lists {
@@ -66,6 +70,8 @@ func testListsThatShareChunks[E int | int32](t *testing.T) {
 			}
 			other := len(lists) - 1 - i
 			from, n := l.Shared(lists[other])
+			require.Equal(t, models[other][from:from+n], models[i][:n])
+			from, n = l.Follows(lists[other])
 			require.Equal(t, models[other][from:from+n], models[i][:n])
 		}
 	})

@@ -215,6 +215,22 @@ func (f *fleet) kill() ([]time.Duration, error) {
 	return times, nil
 }
 
+// killMany is kill until as many kills have been in the middle of a run. It also returns
+// how many have been.
+func (f *fleet) killMany(kills int) (hits int, times []time.Duration, err error) {
+	for tries := 0; hits < kills; tries++ {
+		if tries > 3*kills+10 {
+			return hits, times, fmt.Errorf("the test proves too little: %d kills have hit a run %d times", tries, hits)
+		}
+		t, err := f.kill()
+		if err != nil {
+			return hits, times, err
+		}
+		hits, times = hits+min(len(t), 1), append(times, t...)
+	}
+	return hits, times, nil
+}
+
 // send sends a message to the processes until one has accepted it, as a client does
 // that does not know the outcome of its last try.
 func (f *fleet) send(user, message string) error {

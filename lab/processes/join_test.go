@@ -80,19 +80,10 @@ func killJoining(t *testing.T, job task, kills int) {
 	f := newFleet(t, 3, job)
 	var over atomic.Bool
 	hits := 0
-	killer := func() error {
+	killer := func() (err error) {
 		defer over.Store(true)
-		for tries := 0; hits < kills; tries++ {
-			if tries > 3*kills+10 {
-				return fmt.Errorf("the test proves too little: %d kills have hit a run %d times", tries, hits)
-			}
-			times, err := f.kill()
-			if err != nil {
-				return err
-			}
-			hits += min(len(times), 1)
-		}
-		return nil
+		hits, _, err = f.killMany(kills)
+		return err
 	}
 	joined, sent := 0, 0
 	sender := func() error {

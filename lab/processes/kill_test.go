@@ -54,21 +54,11 @@ func killing(t *testing.T, job task, kills int) {
 	var over atomic.Bool
 	var messages atomic.Int64
 	var times []time.Duration
-	hits := 0 // kills in the middle of a run
-	killer := func() error {
+	hits := 0
+	killer := func() (err error) {
 		defer over.Store(true)
-		for tries := 0; hits < kills; tries++ {
-			if tries > 3*kills+10 {
-				return fmt.Errorf("the test proves too little: %d kills have hit a run %d times", tries, hits)
-			}
-			t, err := f.kill()
-			if err != nil {
-				return err
-			}
-			hits += min(len(t), 1)
-			times = append(times, t...)
-		}
-		return nil
+		hits, times, err = f.killMany(kills)
+		return err
 	}
 	sender := func(name string) func() error {
 		return func() error {
