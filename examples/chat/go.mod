@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/agentstate/state v0.1.0
 	github.com/anthropics/anthropic-sdk-go v1.84.0
-	github.com/openai/openai-go/v3 v3.96.0
+	github.com/openai/openai-go/v3 v3.99.0
 	github.com/stretchr/testify v1.12.1
 	gopkg.in/dnaeon/go-vcr.v4 v4.0.7
 )
