@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -210,5 +211,59 @@ func TestLogIsBounded(t *testing.T) {
 		info, err := os.Stat(path + "-wal")
 		require.NoError(t, err)
 		require.LessOrEqual(t, info.Size(), int64(17<<20))
+	}
+}
+
+// Each call ends with its context while another program holds a lock, and what was
+// not made is not there. The file has no log of writes (WAL), so that those who read
+// hold up a commit.
+func TestDeadlines(t *testing.T) {
+	const reads, writes, excludes = "select count(*) from state_entries", "delete from state_entries where false", "pragma user_version = 7"
+	put := func(ctx context.Context, s *sqlstore.Store) error {
+		_, err := store.Put(ctx, s, "k", nil, store.Always)
+		return err
+	}
+	transact := func(ctx context.Context, s *sqlstore.Store) error {
+		_, err := s.Transact(ctx, []store.Write{{Key: "k"}}, func(*sql.Tx) error { return nil })
+		return err
+	}
+	get := func(ctx context.Context, s *sqlstore.Store) error {
+		_, err := store.Get(ctx, s, "k")
+		return err
+	}
+	for name, row := range map[string]struct {
+		begin, other string
+		call         func(context.Context, *sqlstore.Store) error
+	}{
+		"get while another commits":        {"begin exclusive", excludes, get},
+		"put while another writes":         {"begin immediate", writes, put},
+		"transact while another writes":    {"begin immediate", writes, transact},
+		"transact while another one reads": {"begin", reads, transact},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := address(t)
+			require.NoError(t, open(t, path).Close())
+			db, err := sql.Open("sqlite", path)
+			require.NoError(t, err)
+			defer db.Close()
+			db.SetMaxOpenConns(1)
+			execute := func(text string) {
+				_, err := db.ExecContext(t.Context(), text)
+				require.NoError(t, err)
+			}
+			execute("pragma journal_mode = delete")
+			s, err := sqlitestore.Open(t.Context(), path, &sqlitestore.Options{Existing: true})
+			require.NoError(t, err)
+			defer s.Close()
+			execute(row.begin)
+			execute(row.other)
+
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, row.call(ctx, s), context.DeadlineExceeded)
+			execute("rollback")
+			_, err = store.Put(t.Context(), s, "k", nil, store.IfAbsent)
+			require.NoError(t, err)
+		})
 	}
 }

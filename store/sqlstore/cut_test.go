@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentstate/state/internal/test/testkit"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlstore"
 )
 
 func isUnknown(err error) bool { return errors.Is(err, store.ErrUnknownOutcome) }
@@ -20,6 +21,29 @@ func TestPostgresCut(t *testing.T) {
 	s := newServer(t, "postgres")
 	for _, mode := range []string{"cache_statement", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) { testCut(t, s, s.withParameter(t, "default_query_exec_mode", mode)) })
+	}
+}
+
+// A statement without arguments of a program that shares its pool is made once if
+// its answer is lost. pgx before 5.13.0 reported it as not sent, in each mode, and
+// database/sql made it again and returned nil.
+func TestPostgresLostAnswerOnSharedPool(t *testing.T) {
+	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			s := newServer(t, "postgres")
+			s.url = s.withParameter(t, "default_query_exec_mode", mode)
+			proxy := testkit.NewProxy(t, s.host(t))
+			table := s.table(t)
+			db := openPool(t, "pgx", s.withHost(t, proxy.Addr()))
+			shared, err := sqlstore.New(t.Context(), db, sqlstore.Postgres(), &sqlstore.Options{Table: table})
+			require.NoError(t, err)
+
+			proxy.CutAfter(testkit.ToClient, 0)
+			_, err = db.ExecContext(t.Context(), withTable("insert into TABLE (k, v, rev) values (gen_random_uuid()::text::bytea, '', '')", table))
+			require.True(t, proxy.Disarm())
+			require.Error(t, err)
+			require.Len(t, contents(t, shared), 1)
+		})
 	}
 }
 

@@ -246,8 +246,8 @@ func (d *database) classify(err error) error {
 	return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, err)
 }
 
-// classifyCommit is classify for a commit. pgx returns ErrBadConn even if the
-// connection broke after it sent the commit.
+// classifyCommit is classify for a commit. A driver may return ErrBadConn even if
+// the connection broke after it sent the commit, as pgx did before 5.13.0.
 func (d *database) classifyCommit(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
 		return fmt.Errorf("%w: %v", store.ErrUnknownOutcome, err)

@@ -15,9 +15,17 @@ import (
 // Postgres is the dialect of PostgreSQL. The errors of the driver must have a
 // method SQLState() string, as those of github.com/jackc/pgx and
 // github.com/lib/pq have. The pool must connect to a server that accepts
-// writes: the reads of a standby may be stale. A pool of pgx must not use the
-// simple protocol, in which a statement may have been executed that the driver
-// reports as not sent; package postgresstore sees to that.
+// writes: the reads of a standby may be stale.
+//
+// A program that shares its pool with the store needs pgx 5.13.0 or later, as
+// this module requires it. Earlier ones report a statement whose answer was lost
+// as one that was not sent: each one in the simple protocol, and in all other
+// modes each one without arguments. For such an error database/sql executes a
+// statement outside of a transaction again, and returns nil: an insert of the
+// program is made twice. The store's own writes are safe from that: it holds a
+// connection for each, on which database/sql repeats nothing, takes a commit
+// with such an error for one with an unknown outcome, and so it takes a condition
+// that does not hold after it.
 func Postgres() Dialect { return Dialect{"postgres", inspectPostgres} }
 
 func inspectPostgres(ctx context.Context, db *sql.DB, o Options) (*database, error) {

@@ -193,3 +193,40 @@ func TestSQLiteBatchAmongOthers(t *testing.T) {
 	}
 	require.Equal(t, 51, n)
 }
+
+// On a pool of the program that waits long for locks, a read ends with its context,
+// and so does the commit of a transaction in which the store has written, which is
+// not made then. modernc.org/sqlite before 1.61.1 waited for the lock, up to
+// busy_timeout, and then committed: this test would not end.
+func TestSQLiteLockOutlastsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := openPool(t, "sqlite", path+"?_pragma=busy_timeout(3600000)&_txlock=immediate")
+	s, err := sqlstore.New(t.Context(), db, sqlstore.SQLite(), nil)
+	require.NoError(t, err)
+	other := foreign(t, path)
+	short := func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(t.Context(), 100*time.Millisecond)
+	}
+
+	execute(t, other, "begin exclusive")
+	ctx, cancel := short()
+	defer cancel()
+	_, err = store.Get(ctx, s, "k")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	execute(t, other, "rollback")
+
+	execute(t, other, "begin")
+	require.NoError(t, other.QueryRowContext(t.Context(), "select count(*) from state_entries").Scan(new(int)))
+	ctx, cancel = short()
+	defer cancel()
+	tx, err := db.BeginTx(ctx, nil)
+	require.NoError(t, err)
+	_, err = store.Put(ctx, s.In(tx), "k", nil, store.Always)
+	require.NoError(t, err)
+	require.ErrorIs(t, tx.Commit(), context.DeadlineExceeded)
+	execute(t, other, "rollback")
+	_, err = store.Get(t.Context(), s, "k")
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = store.Put(t.Context(), s, "k", nil, store.IfAbsent)
+	require.NoError(t, err)
+}

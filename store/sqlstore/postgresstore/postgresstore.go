@@ -35,8 +35,8 @@ func Open(ctx context.Context, dsn string, opts *sqlstore.Options) (*sqlstore.St
 	// A standby accepts no writes, and its reads may be stale.
 	config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	if config.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		// In this mode the driver reports a lost answer as a statement not
-		// sent.
+		// This mode writes each value into the text of its statement, in
+		// hexadecimal: twice the bytes.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	return pool.OpenStore(ctx, newConnector(dsn, config), sqlstore.Postgres(), opts)
