@@ -57,7 +57,9 @@ var _ store.Store = (*Store)(nil)
 
 // Open connects to the server of a URL such as "redis://localhost:6379/0",
 // which may contain the options of [redis.ParseURL], or to the cluster that the
-// server belongs to. Options may be nil.
+// server belongs to. Options may be nil. The option pool_size is the most
+// connections that the store has, to each node (default: 10 for each CPU that Go
+// uses; in a cluster 5).
 func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 	single, err := redis.ParseURL(url)
 	if err != nil {
@@ -89,6 +91,11 @@ func openOwn(ctx context.Context, client redis.UniversalClient, opts *Options) (
 // New returns a store on a [*redis.Client] or [*redis.ClusterClient]. The
 // caller closes the client after the store. The client must not have a cache
 // and must not read from replicas. Options may be nil.
+//
+// The store sends no pipelines, so that PoolSize bounds its connections. It does not
+// bound those of a program that sends pipelines with the same client: since go-redis
+// 9.23.0 these have PipelinePoolSize connections more, 10 by default, also beyond
+// MaxActiveConns. With PipelinePoolSize -1, PoolSize bounds all.
 func New(ctx context.Context, client redis.UniversalClient, opts *Options) (*Store, error) {
 	prefix := "state:"
 	if opts != nil && opts.Prefix != "" {
