@@ -144,7 +144,15 @@ func (m *callMatcher) take(msg Message) int {
 	if !ok {
 		return -1
 	}
-	number, _ := m.match(r.Call())
+	call := r.Call()
+	number, _ := m.match(call)
+	if number < 0 && call.ID == "" && call.Key == "" { // Gemini takes it without the id of its call
+		for i, c := range m.calls {
+			if number < 0 && !m.taken[i] && c.Name == call.Name {
+				number = i
+			}
+		}
+	}
 	if number >= 0 {
 		m.taken[number] = true
 	}

@@ -185,7 +185,8 @@ func (s Shapes) Groups() [][]int { return s.pack().groups() }
 // suspended.
 func (s Shapes) Pending(suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
 	pair := func(except map[int]bool) pairing {
-		return pairAll(len(s), except, func(i int) (calls, answers []state.ToolCall) { return s[i].Calls, s[i].Answers })
+		spoken := func(i int) bool { return s[i].bits().has(shapeAssistant) }
+		return pairAll(len(s), except, spoken, func(i int) (calls, answers []state.ToolCall) { return s[i].Calls, s[i].Answers })
 	}
 	return func(yield func(int, state.ToolCall) bool) {
 		p, waiting := pairOthers(pair, suspended)

@@ -1,9 +1,11 @@
 package transcript
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
 )
 
 // none stands for no message and no call.
@@ -60,7 +62,8 @@ func pairCalls(msgs []state.Message) pairing { return pairExcept(msgs, nil) }
 // pairExcept is pairCalls without the calls that have some numbers.
 func pairExcept(msgs []state.Message, except map[int]bool) pairing {
 	var answer [1]state.ToolCall
-	return pairAll(len(msgs), except, func(i int) (calls, answers []state.ToolCall) {
+	spoken := func(i int) bool { return inside.IsMessage(msgs[i]) && origin.FromAssistant(msgs[i]) }
+	return pairAll(len(msgs), except, spoken, func(i int) (calls, answers []state.ToolCall) {
 		switch m := msgs[i].(type) {
 		case state.ToolCallMessage:
 			return sharedCalls(m), nil
@@ -76,8 +79,11 @@ func pairExcept(msgs []state.Message, except map[int]bool) pairing {
 
 // pairAll pairs the calls and the answers of n messages, which at returns. It
 // retains the calls and not the answers, and leaves out the calls that have some
-// numbers. The calls of a message come before its answers.
-func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.ToolCall)) pairing {
+// numbers. The calls of a message come before its answers. spoken reports whether
+// the assistant says a message.
+func pairAll(
+	n int, except map[int]bool, spoken func(i int) bool, at func(i int) (calls, answers []state.ToolCall),
+) pairing {
 	p := pairing{
 		calls:     make([]pairedCall, 0, n/2),
 		firstCall: make([]int, 0, n+1),
@@ -159,7 +165,54 @@ func pairAll(n int, except map[int]bool, at func(i int) (calls, answers []state.
 			p.matchRound(answerNames, calls, answers)
 		}
 	}
+	var turn lastTurn
+	for _, u := range uses { // Gemini takes a result without the id of its call
+		if !u.isCall() && p.answers[u.message] == none && !strangers[^u.number] {
+			name := answerNames[^u.number]
+			if label, unnamed := names[name]; unnamed && label == int(u.label) {
+				turn.answer(&p, name, int(u.message), except, spoken)
+			}
+		}
+	}
 	return p
+}
+
+// lastTurn are the open calls of the turn of the assistant before some results.
+type lastTurn struct {
+	calls int              // of the conversation, up to its end
+	open  map[string][]int // the numbers of its calls, by their names
+}
+
+// answer lets a result without an id answer the first open call of its name in the
+// turn before it, also if the call has an id: that of a functionResponse is
+// optional. spoken reports whether the assistant says a message.
+func (t *lastTurn) answer(p *pairing, name string, message int, except map[int]bool, spoken func(int) bool) {
+	end := p.firstCall[message]
+	if end == 0 {
+		return
+	}
+	if t.calls != end {
+		t.calls, t.open = end, map[string][]int{}
+		first := p.calls[end-1].message
+		for first > 0 && spoken(first-1) {
+			first--
+		}
+		unnamed := map[string]bool{} // open calls without ids, by name: it is unknown which of them is answered
+		for number := p.firstCall[first]; number < end; number++ {
+			switch c := p.calls[number]; {
+			case c.result != none:
+			case c.ID == "":
+				unnamed[c.Name] = true
+			case !except[number]:
+				t.open[c.Name] = append(t.open[c.Name], number)
+			}
+		}
+		maps.DeleteFunc(t.open, func(name string, _ []int) bool { return unnamed[name] })
+	}
+	if open := t.open[name]; len(open) > 0 {
+		t.open[name] = open[1:]
+		p.calls[open[0]].result, p.answers[message] = message, open[0]
+	}
 }
 
 // callOf returns the number of the call that an answer names, or none, and

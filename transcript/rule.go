@@ -23,6 +23,7 @@ var allRules = []rule{
 	{ruleName, "the name of a call is missing, or not accepted", findBadNames, (*repairer).repairIdentities},
 	{ruleName, "a result has another name than its call", findOtherNames, nil},
 	{ruleID, "the id of a call is missing, or not accepted", findBadIDs, nil},
+	{ruleID, "a result has another id than its call", findOtherIDs, nil},
 	{ruleDuplicateID, "another call has the id", findRepeatedIDs, nil},
 
 	{ruleContent, noContent, findBadParts, (*repairer).repairTexts},

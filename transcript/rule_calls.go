@@ -77,6 +77,20 @@ func findOtherNames(c *checker) {
 	}
 }
 
+// findOtherIDs demands that results have the ids of their calls. Only a result of
+// Gemini may have none.
+func findOtherIDs(c *checker) {
+	for _, call := range c.calls {
+		if call.result == none {
+			continue
+		}
+		result, ok := c.msgs[call.result].(state.ToolResultMessage)
+		if id := result.Call().ID; ok && id != call.ID && c.acceptsID(call.ID) && (id != "" || c.RequireIDs) {
+			c.addFinding(call.result, ruleID, fmt.Sprintf("%s, answered with the id %.60q", describeCall(*call.ToolCall), id))
+		}
+	}
+}
+
 // repairIdentities gives calls ids and names that the provider accepts, and
 // results those of their calls. Calls have equal names afterwards if and only
 // if they had before.
@@ -143,6 +157,9 @@ func (r *repairer) renameCalls(e *entry, m state.ToolCallMessage, calls []state.
 // if the provider accepts it.
 func (r *repairer) renameResult(e *entry, m state.ToolResultMessage, call state.ToolCall) {
 	old := m.Call()
+	if old.ID == "" && !r.RequireIDs {
+		call.ID = ""
+	}
 	if r.names.accept(old.Name) && !r.ResultNames {
 		call.Name = old.Name
 	}

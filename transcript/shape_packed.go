@@ -30,7 +30,8 @@ func packShapes(msgs []state.Message) *packedShapes {
 // them in their order, and does not retain the answers of a Shape.
 func packAll(n int, shape func(i int) Shape) *packedShapes {
 	o := &packedShapes{shapes: make([]shapeBits, n)}
-	o.pairing = pairAll(n, nil, func(i int) (calls, answers []state.ToolCall) {
+	spoken := func(i int) bool { return o.shapes[i].has(shapeAssistant) }
+	o.pairing = pairAll(n, nil, spoken, func(i int) (calls, answers []state.ToolCall) {
 		s := shape(i)
 		o.shapes[i] = s.bits()
 		for _, ref := range s.Refs {
