@@ -140,7 +140,7 @@ func (r Request) Profile(p transcript.Profile) transcript.Profile {
 // Omission is something that a format cannot express: a message, a tool, a part,
 // or a member of one of these or of a call. A member that says nothing, such as
 // null, is not reported, and neither are the members id, type, object, index,
-// status and stop_reason, which mean nothing to another provider.
+// status, model and stop_reason, which mean nothing to another provider.
 type Omission struct {
 	Message int    // the index of the message, -1 for a tool
 	What    string // such as "part of type thinking" or "member cache_control of part 0"

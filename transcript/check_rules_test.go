@@ -29,7 +29,7 @@ func TestCheckOpenAIResponses(t *testing.T) {
 	checkScripts(t, transcript.OpenAIResponses, []checkRow{
 		{"results anywhere after calls", "u c1 u c2 a r2 s r1", ""},
 		{"an id twice at once", "u c1 u c1 r1 r1", "3:duplicate-id"},
-		{"an id used again", "u c1 r1 c1 r1", ""},
+		{"an id used again", "u c1 r1 c1 r1", "3:duplicate-id"},
 		{"reasoning with its message", "u rs1 msg1 u", ""},
 		{"reasoning with another message", "u rs1 a u", "1:reasoning"},
 		{"reasoning with its call", "u rs1 c1 r1", ""},
@@ -68,7 +68,8 @@ func TestCheckAnthropic(t *testing.T) {
 		{"the system in the middle", "s u s", "2:system"},
 		{"the assistant begins", "s a u", ""},
 		{"calls begin", "c1 r1", ""},
-		{"only the system", "s", ""},
+		{"only the system", "s", "-1:no-messages"},
+		{"the system before the user", "s u s u", "2:system"},
 	})
 }
 
@@ -81,6 +82,9 @@ func TestCheckGemini(t *testing.T) {
 		{"a result after another content", "u c1,2 r1 u r2", "4:not-adjacent"},
 		{"ids twice", "u c1,1 r1 r1 a u c1 r1", ""},
 		{"no ids", "u c=f,=g r=g r=f", ""},
+		{"a result without the id of its call", "u c1,2 r=f r2", ""},
+		{"a result with another id", "u c1 r2", "1:unanswered-call 2:orphan-result"},
+		{"only the system", "s", "-1:no-messages"},
 		{"another name", "u c1=f r1=g", "2:name"},
 		{"calls after another content of the same turn", "u a -c1 r1", ""},
 		{"calls first", "c1 r1", "0:first 0:call-turn"},
@@ -132,9 +136,12 @@ func TestCheckContent(t *testing.T) {
 		{"null", withContent("user", `null`), [4]string{"1:content", "1:content", "1:empty", "1:content"}},
 		{"missing", withContent("user", ``), [4]string{"1:content", "1:content", "1:empty", "1:content"}},
 		{"no parts", withContent("user", `[]`), [4]string{"1:content", "1:content", "1:empty", "1:content"}},
-		{"empty", withContent("user", `""`), [4]string{"", "", "1:empty", ""}},
+		{"empty", withContent("user", `""`), [4]string{"", "", "1:empty", "1:empty"}},
 		{"space", withContent("user", `" \n\t"`), [4]string{"", "", "1:empty", ""}},
-		{"an empty part", withContent("user", `[{"type":"text","text":"x"},{"type":"text","text":""}]`), [4]string{"", "", "1:empty", ""}},
+		{"an empty part", withContent("user", `[{"type":"text","text":"x"},{"type":"text","text":""}]`), [4]string{"", "", "1:empty", "1:empty"}},
+		{"an empty part that Gemini has sent", []string{user, `{"type":"text","role":"assistant","content":[{"type":"text","text":"x"},{"type":"text","text":""}],"gemini":{}}`, user}, [4]string{"", "", "1:empty", ""}},
+		{"a content of Gemini without parts", []string{user, `{"type":"text","role":"assistant","content":[],"gemini":{"more":{}}}`, user}, [4]string{"1:content", "1:content", "1:empty", ""}},
+		{"the same of the user", []string{user, `{"type":"text","role":"user","content":[],"gemini":{"more":{}}}`}, [4]string{"1:content", "1:content", "1:empty", "1:content"}},
 		{"a part of space", withContent("user", `[{"type":"text","text":" "}]`), [4]string{"", "", "1:empty", ""}},
 		{"a part without a type", []string{user, `{"type":"text","role":"user","content":[{"text":"x"}],"openai":{}}`}, [4]string{"1:content"}},
 		{"a part without a type, from elsewhere", withContent("user", `[{"text":"x"}]`), [4]string{}},
@@ -185,6 +192,9 @@ func TestCheckSystemOfAnthropic(t *testing.T) {
 	checkMessages(t, transcript.Anthropic, []messagesRow{
 		{"the prompt", []string{`{"type":"text","role":"system","content":"Be brief.","anthropic":{"in":"system"}}`, user, say}, ""},
 		{"after the user", []string{user, system, say}, ""},
+		{"at the end", []string{user, say, user, system}, ""},
+		{"before the user", []string{user, system, user}, "1:system"},
+		{"twice before the user", []string{user, system, system, user}, "1:system 2:system"},
 		{"twice after the user", []string{user, system, system, say}, ""},
 		{"after the assistant", []string{user, say, system}, "2:system"},
 		{"after the result of the provider's own tool", []string{user, serverUse, serverResult, system, say, user}, ""},

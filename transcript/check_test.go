@@ -60,7 +60,7 @@ func checkMessages(t *testing.T, profile transcript.Profile, rows []messagesRow)
 func TestCheckCallsAndResults(t *testing.T) {
 	for _, profile := range append(everyProfile, transcript.Profile{}) {
 		checkScripts(t, profile, []checkRow{
-			{"nothing", "", ""},
+			{"nothing", "", "-1:no-messages"},
 			{"a conversation", "s u a u", ""},
 			{"that ends with calls and results", "s u c1,2 r2 r1", ""},
 			{"several rounds", "u a c1 r1 c2 r2 a u", ""},

@@ -70,13 +70,16 @@ func (r *rules) keepsParts(m state.Message) bool { return r.isOwn(m) || origin.I
 
 // Finding is something that a provider rejects.
 type Finding struct {
-	Message int    // its index
+	Message int    // its index, -1 for the conversation as a whole
 	Rule    string // a short fixed name, such as "unanswered-call"
 	Detail  string // the call, id, role and so on; never content
 }
 
 func (f Finding) String() string {
-	s := fmt.Sprintf("message %d: %s", f.Message, f.Rule)
+	s := f.Rule
+	if f.Message >= 0 {
+		s = fmt.Sprintf("message %d: %s", f.Message, f.Rule)
+	}
 	if f.Detail != "" {
 		s += ": " + f.Detail
 	}
@@ -85,6 +88,7 @@ func (f Finding) String() string {
 
 // The names of the rules.
 const (
+	ruleNoMessages    = "no-messages"
 	ruleMessage       = "message"
 	ruleRole          = "role"
 	ruleName          = "name"
@@ -107,6 +111,9 @@ const (
 	ruleSignature     = "signature"
 	rulePrefill       = "prefill"
 	ruleThinking      = "thinking"
+	ruleThinkingModel = "thinking-model"
+	ruleThinkingLast  = "thinking-last"
+	ruleMember        = "member"
 )
 
 const noContent = "no content" // the detail of ruleContent and ruleEmpty

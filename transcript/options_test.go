@@ -33,7 +33,6 @@ func TestNoPrefill(t *testing.T) {
 		{"reasoning of others at the end", []string{user, `{"type":"text","role":"assistant","content":[{"type":"thinking","thinking":"x"}],"openai":{}}`}, ""},
 		{"the provider's own tool goes on", []string{user, serverUse}, ""},
 		{"another provider's own tool", []string{user, strings.ReplaceAll(serverUse, "anthropic", "openai")}, "1:prefill"},
-		{"nothing", nil, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			msgs := decodeAll(t, row.msgs...)

@@ -148,6 +148,40 @@ func pairAll(
 	p.firstCall, p.labels = append(p.firstCall, len(p.calls)), len(ids)+len(names)
 	uses = slices.DeleteFunc(uses, func(u labelUse) bool { return u.isCall() && p.calls[u.number].result != none })
 
+	p.matchLabels(uses, answerNames, strangers)
+	var turn lastTurn
+	for _, u := range uses { // Gemini takes a result without the id of its call
+		if u.isCall() || p.answers[u.message] != none || strangers[^u.number] {
+			continue
+		}
+		name := answerNames[^u.number]
+		if label, unnamed := names[name]; unnamed && label == int(u.label) {
+			turn.answer(&p, name, int(u.message), except, spoken)
+		}
+	}
+	if len(turn.answered) > 0 { // its calls no longer wait beside others with their ids
+		uses = slices.DeleteFunc(uses, func(u labelUse) bool {
+			if u.isCall() {
+				return turn.answered[int(u.number)]
+			}
+			number := p.answers[u.message]
+			return number != none && turn.answered[number]
+		})
+		for _, u := range uses {
+			if u.isCall() {
+				p.calls[u.number].result = none
+			} else {
+				p.answers[u.message] = none
+			}
+		}
+		p.matchLabels(uses, answerNames, strangers)
+	}
+	return p
+}
+
+// matchLabels pairs calls and answers by their labels. Strangers are numbers of
+// answers that answer no call with a key.
+func (p *pairing) matchLabels(uses []labelUse, answerNames []string, strangers map[int32]bool) {
 	// The uses of one label alternate between calls and answers. The answers of a
 	// round are those of its calls.
 	for _, rest := range groupByLabel(uses, p.labels) {
@@ -165,22 +199,13 @@ func pairAll(
 			p.matchRound(answerNames, calls, answers)
 		}
 	}
-	var turn lastTurn
-	for _, u := range uses { // Gemini takes a result without the id of its call
-		if !u.isCall() && p.answers[u.message] == none && !strangers[^u.number] {
-			name := answerNames[^u.number]
-			if label, unnamed := names[name]; unnamed && label == int(u.label) {
-				turn.answer(&p, name, int(u.message), except, spoken)
-			}
-		}
-	}
-	return p
 }
 
 // lastTurn are the open calls of the turn of the assistant before some results.
 type lastTurn struct {
-	calls int              // of the conversation, up to its end
-	open  map[string][]int // the numbers of its calls, by their names
+	calls    int              // of the conversation, up to its end
+	open     map[string][]int // the numbers of its calls, by their names
+	answered map[int]bool     // the numbers of the calls of all turns
 }
 
 // answer lets a result without an id answer the first open call of its name in the
@@ -212,6 +237,10 @@ func (t *lastTurn) answer(p *pairing, name string, message int, except map[int]b
 	if open := t.open[name]; len(open) > 0 {
 		t.open[name] = open[1:]
 		p.calls[open[0]].result, p.answers[message] = message, open[0]
+		if t.answered == nil {
+			t.answered = map[int]bool{}
+		}
+		t.answered[open[0]] = true
 	}
 }
 

@@ -245,13 +245,13 @@ message 2: not-adjacent: no longer in one entry with the message before it`,
 			"an item's id that is there twice", transcript.OpenAIResponses, transcript.Policy{},
 			`{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"id":"fc_1","status":"completed"}}}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}
-			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"id":"fc_1","status":"completed"}}},{"id":"2","name":"f"}]}
-			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}
+			{"type":"tool_call","role":"assistant","tools":[{"id":"3","name":"f","openai_responses":{"more":{"id":"fc_1","status":"completed"}}},{"id":"2","name":"f"}]}
+			{"type":"tool_result","role":"tool_result","tool":{"id":"3","name":"f"},"content":""}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"2","name":"f"},"content":""}`,
 			`{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"id":"fc_1","status":"completed"}}}]}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}
-			{"type":"tool_call","role":"assistant","tools":[{"id":"1","name":"f","openai_responses":{"more":{"status":"completed"}}},{"id":"2","name":"f"}]}
-			{"type":"tool_result","role":"tool_result","tool":{"id":"1","name":"f"},"content":""}
+			{"type":"tool_call","role":"assistant","tools":[{"id":"3","name":"f","openai_responses":{"more":{"status":"completed"}}},{"id":"2","name":"f"}]}
+			{"type":"tool_result","role":"tool_result","tool":{"id":"3","name":"f"},"content":""}
 			{"type":"tool_result","role":"tool_result","tool":{"id":"2","name":"f"},"content":""}`,
 			`message 2: duplicate-item: dropped the id of the item`,
 		},

@@ -53,6 +53,7 @@ type repairer struct {
 	check   func([]state.Message, Profile) []Finding
 
 	joinedFrom []int // of each original message, the first one of its provider's entry
+	said       bool  // there is more than a system prompt
 }
 
 // entry is a message of the conversation that is being repaired.
@@ -84,6 +85,7 @@ func newRepairer(
 			continue
 		}
 		r.entries = append(r.entries, &entry{message: m, original: i})
+		r.said = r.said || !origin.IsSystem(m)
 	}
 	for joined := range packShapes(msgs).entries() {
 		for _, i := range joined {
@@ -135,8 +137,10 @@ type refusal struct {
 func (r *repairer) refusals(rules ...string) []refusal {
 	var found []refusal
 	for _, finding := range r.check(r.messages(), r.profile) {
-		e := r.entries[finding.Message]
-		if slices.Contains(rules, finding.Rule) && (len(found) == 0 || found[len(found)-1].entry != e) {
+		if !slices.Contains(rules, finding.Rule) {
+			continue
+		}
+		if e := r.entries[finding.Message]; len(found) == 0 || found[len(found)-1].entry != e {
 			found = append(found, refusal{e, finding.Rule})
 		}
 	}

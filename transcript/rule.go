@@ -1,5 +1,12 @@
 package transcript
 
+import (
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
+)
+
 // rule is what a provider may refuse, how it is found and how it is mended.
 type rule struct {
 	name string
@@ -29,6 +36,9 @@ var allRules = []rule{
 	{ruleContent, noContent, findBadParts, (*repairer).repairTexts},
 	{ruleContent, noContent, findNoContent, nil},
 	{ruleEmpty, "a text, or a part of it, is empty", findBlankTexts, nil},
+	{ruleEmpty, "a text, or a part of it, is empty", findEmptyParts, nil},
+	{ruleMember, "the server does not know a member", findUnknownMembers, (*repairer).repairMembers},
+	{ruleMember, "reasoning_content is missing", findNoReasoning, (*repairer).repairReasoningContent},
 
 	{ruleArguments, "the input of a call is not spelled as a string", findArguments, (*repairer).repairArguments},
 	{ruleCache, "the prompt cache has too many breakpoints", findBreakpoints, (*repairer).repairBreakpoints},
@@ -37,6 +47,8 @@ var allRules = []rule{
 	{ruleServerTool, "the provider's own tool lacks its call or result", findServerTools, (*repairer).repairServerTools},
 	{ruleDuplicateItem, "another item has the id", findRepeatedItems, (*repairer).repairItems},
 	{ruleReasoning, "the message that followed reasoning is missing", findIdleReasoning, (*repairer).repairReasoning},
+	{ruleThinkingModel, "another model thought it", findThinkingOfOthers, (*repairer).repairThinkingOfOthers},
+	{ruleThinkingLast, "the turn ends with thinking", findThinkingLast, (*repairer).repairThinkingLast},
 	{ruleThinking, "the turn does not begin with thinking", findThinking, (*repairer).repairThinking},
 	{ruleNotAdjacent, "results with something else in their content", findMixedResults, (*repairer).repairJoined},
 
@@ -44,6 +56,7 @@ var allRules = []rule{
 	{ruleCallTurn, "not after the user or results", findEarlyCalls, nil},
 	{ruleAfterResults, "the user speaks directly after results", findEarlyUser, (*repairer).repairAfterResults},
 	{rulePrefill, "the assistant has the last word", findPrefill, (*repairer).repairEnd},
+	{ruleNoMessages, "there is nothing but a system prompt", findNoMessages, (*repairer).repairNothing},
 }
 
 // findNothing demands that there is a message.
@@ -52,5 +65,34 @@ func findNothing(c *checker) {
 		if c.isNothing(i) {
 			c.addFinding(i, ruleMessage, "")
 		}
+	}
+}
+
+// findNoMessages demands something besides the system prompt, where the prompt is
+// none of the messages: "Invalid 'messages': empty array", "messages: at least one
+// message is required", "contents is not specified".
+func findNoMessages(c *checker) {
+	if c.profile.Continued {
+		return
+	}
+	isPrompt := func(m state.Message) bool {
+		kept, _ := origin.Of(m, c.format)
+		return kept.String("in") == "instructions" || c.SystemFirst
+	}
+	for _, i := range c.sent {
+		if m := c.msgs[i]; !origin.IsSystem(m) || !isPrompt(m) {
+			return
+		}
+	}
+	c.addFinding(none, ruleNoMessages, "")
+}
+
+// repairNothing lets the user speak if the provider is sent nothing of what was
+// said. It cannot say what is missing from a conversation that is empty.
+func (r *repairer) repairNothing() {
+	isEmpty := slices.ContainsFunc(r.check(r.messages(), r.profile), func(f Finding) bool { return f.Rule == ruleNoMessages })
+	if last := len(r.joinedFrom) - 1; isEmpty && r.said {
+		r.entries = append(r.entries, &entry{message: state.UserText(continueText), original: last, added: true})
+		r.addChange(last, ruleNoMessages, "put a user text behind it")
 	}
 }

@@ -41,8 +41,7 @@ func findRepeatedIDs(c *checker) {
 		if c.repeatsID(*call.ToolCall) {
 			c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
 		} else if used[call.label] && c.RequireIDs {
-			mustBeNew := c.UniqueIDs && !c.isOwn(c.msgs[call.message])
-			if mustBeNew || usedUntil[call.label] > call.message {
+			if c.mustBeNew(c.msgs[call.message]) || usedUntil[call.label] > call.message {
 				c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
 			}
 		}
@@ -52,6 +51,12 @@ func findRepeatedIDs(c *checker) {
 		}
 		used[call.label], usedUntil[call.label] = true, max(usedUntil[call.label], result)
 	}
+}
+
+// mustBeNew reports whether no call before the calls of a message may have their
+// ids. Anthropic has accepted its own ids again.
+func (r *rules) mustBeNew(m state.Message) bool {
+	return r.UniqueIDs && (r.format != origin.Anthropic || !r.isOwn(m))
 }
 
 // repeatsID reports whether the provider needs another id for a call because an
@@ -115,7 +120,7 @@ func (r *repairer) repairIdentities() {
 			for i := range calls {
 				c := &calls[i]
 				waits, used := waiting[c.ID]
-				mustBeNew := waits || used && r.UniqueIDs && !r.isOwn(m)
+				mustBeNew := waits || used && r.mustBeNew(m)
 				c.Name = r.profile.ToolName(c.Name)
 				switch again := r.repeatsID(*c); {
 				case c.Key != "" && (again || c.ID == "" && !r.acceptsID("")):

@@ -18,6 +18,9 @@ func findNoContent(c *checker) {
 	entries := entryWalk{checker: c}
 	for k, i := range c.sent {
 		m, ok := c.msgs[i].(state.TextMessage)
+		if c.format == origin.Gemini && c.isOwn(c.msgs[i]) && origin.FromAssistant(c.msgs[i]) {
+			continue
+		}
 		if ok && isBlank(m) && !entries.hasCalls(k) && !(c.Format == origin.OpenAI && hasSubstitute(m)) {
 			c.addFinding(i, ruleContent, "")
 		}
@@ -62,6 +65,27 @@ func (c *checker) blankText(entries *entryWalk, k int, m state.TextMessage) stri
 	return emptyText(m, func(text string) string { return text })
 }
 
+// findEmptyParts demands of contents of Gemini that no text is empty: "Unable to
+// submit request because it has an empty text parameter" (langchainjs#9922,
+// new-api#1260). What Gemini has sent itself is refused only by Vertex AI
+// (deprecated-generative-ai-python#727). Parts with a signature have to go back.
+func findEmptyParts(c *checker) {
+	if c.Format != origin.Gemini {
+		return
+	}
+	entries := entryWalk{checker: c}
+	for k, i := range c.sent {
+		m, ok := c.msgs[i].(state.TextMessage)
+		if own := c.isOwn(c.msgs[i]); !ok || isBlank(m) || own && !c.NoEmptyParts {
+			continue
+		} else if problem := emptyText(m, func(text string) string { return text }); problem != "" {
+			if onlyText := string(m.Content()) == `""` || len(textParts(m)) == 1; own || !onlyText || !entries.hasCalls(k) { // else it is not sent
+				c.addFinding(i, ruleEmpty, problem)
+			}
+		}
+	}
+}
+
 // emptyText returns what a text message lacks, "" if it lacks nothing. A text
 // of which trim leaves nothing is empty.
 func emptyText(m state.TextMessage, trim func(string) string) string {
@@ -72,7 +96,7 @@ func emptyText(m state.TextMessage, trim func(string) string) string {
 		return "no text"
 	}
 	for i, part := range textParts(m) {
-		if isTextPart(part) && trim(part.String("text")) == "" {
+		if isTextPart(part) && trim(part.String("text")) == "" && part.String("thoughtSignature") == "" {
 			return fmt.Sprintf("no text in part %d", i)
 		}
 	}
@@ -117,7 +141,7 @@ func findBadParts(c *checker) {
 		if !c.isOwn(m) {
 			continue
 		}
-		if lacksOutput(m) && (c.Format == origin.OpenAI || c.Format == origin.OpenAIResponses) {
+		if lacksOutput(m) && !c.needsNoOutput(m) && (c.Format == origin.OpenAI || c.Format == origin.OpenAIResponses) {
 			c.addFinding(i, ruleContent, "")
 		}
 		for n, part := range textParts(m) {
@@ -160,6 +184,14 @@ func (r *rules) badPart(m state.Message, part jsontext.Object) string {
 func lacksOutput(m state.Message) bool {
 	result, ok := m.(state.ToolResultMessage)
 	return ok && isMissing(result.Content())
+}
+
+// needsNoOutput reports whether the output of a result is optional: that of a patch,
+// which has a status (ResponseInputItemApplyPatchCallOutputParam in openai-go
+// v3.99.0; the output of all other items is required).
+func (r *rules) needsNoOutput(m state.Message) bool {
+	kept, _ := origin.Of(m, r.format)
+	return kept.String("type") == "apply_patch_call_output"
 }
 
 // hasSubstitute reports whether a text of the assistant has another member that
@@ -224,6 +256,8 @@ func (r *repairer) repairTexts() {
 		}
 		r.filterParts(refused, func(part jsontext.Object) bool {
 			switch {
+			case refused.rule == ruleEmpty && r.format == origin.Gemini && !r.NoBlankTexts:
+				return !isTextPart(part) || part.String("text") != "" || part.String("thoughtSignature") != ""
 			case refused.rule == ruleEmpty:
 				return !isTextPart(part) || strings.TrimSpace(part.String("text")) != ""
 			case r.format == origin.Anthropic:

@@ -1,6 +1,9 @@
 package transcript
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
@@ -88,4 +91,82 @@ func resultText(call state.ToolCall, m state.ToolResultMessage) (state.Message, 
 		}
 	}
 	return state.DecodeMessage(made.JSON())
+}
+
+// findThinkingOfOthers demands of a model of Anthropic that no other model has
+// thought; see [Profile.Model]. The first message of an answer says which model
+// made it.
+func findThinkingOfOthers(c *checker) {
+	asked := modelName(c.profile.Model)
+	if c.Format != origin.Anthropic || !strings.HasPrefix(asked, "claude") {
+		return
+	}
+	made := "" // by which model, of the turn
+	for _, i := range c.sent {
+		m := c.msgs[i]
+		if model, ok := m.Extra("model"); ok {
+			made = modelName(model.Text())
+		} else if !origin.FromAssistant(m) {
+			made = ""
+		}
+		if made != "" && made != asked && c.keepsParts(m) && slices.ContainsFunc(textParts(m), origin.IsReasoning) {
+			c.addFinding(i, ruleThinkingModel, "")
+		}
+	}
+}
+
+// repairThinkingOfOthers drops what another model thought.
+func (r *repairer) repairThinkingOfOthers() {
+	for _, refused := range r.refusals(ruleThinkingModel) {
+		r.filterParts(refused, func(part jsontext.Object) bool { return !origin.IsReasoning(part) })
+	}
+}
+
+// findThinkingLast demands that a turn does not end with thinking: "The final block
+// in an assistant message cannot be `thinking`" (forgecode#3071, hermes-agent#13010).
+// CLIProxyAPI#5321 has seen it accepted in front of a turn of the user.
+func findThinkingLast(c *checker) {
+	if c.Format != origin.Anthropic {
+		return
+	}
+	last := none // the message with the thinking at the end of the turn so far
+	for k, i := range c.sent {
+		m := c.msgs[i]
+		switch text, ok := m.(state.TextMessage); {
+		case ok && emptyText(text, strings.TrimSpace) == noContent: // it ends nothing
+		case origin.FromAssistant(m) && c.keepsParts(m) && withoutLastThinking(m) >= 0:
+			last = i
+		default:
+			last = none
+		}
+		if end := k+1 == len(c.sent) || !origin.FromAssistant(c.msgs[c.sent[k+1]]); end && last != none {
+			c.addFinding(last, ruleThinkingLast, "")
+			last = none
+		}
+	}
+}
+
+// withoutLastThinking returns how many parts a text has before the thinking at its
+// end, -1 if there is none.
+func withoutLastThinking(m state.Message) int {
+	parts := textParts(m)
+	n := len(parts)
+	for n > 0 && origin.InWords(origin.Anthropic, "assistant", parts[n-1]) && origin.IsReasoning(parts[n-1]) {
+		n--
+	}
+	if n == len(parts) {
+		return none
+	}
+	return n
+}
+
+// repairThinkingLast drops thinking that led to nothing.
+func (r *repairer) repairThinkingLast() {
+	for _, refused := range r.refusals(ruleThinkingLast) {
+		left := withoutLastThinking(refused.message)
+		r.filterParts(refused, func(jsontext.Object) bool {
+			left--
+			return left >= 0
+		})
+	}
 }

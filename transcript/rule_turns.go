@@ -47,13 +47,22 @@ func findLateSystem(c *checker) {
 		return
 	}
 	prompt := c.systemPromptLength()
+	// A turn of the user must not follow: pi#9548, claude-code#73821.
+	beforeUser := func(k int) bool {
+		for _, i := range c.sent[k:] {
+			if m := c.msgs[i]; !origin.IsSystem(m) {
+				return !origin.FromAssistant(m)
+			}
+		}
+		return false
+	}
 	afterUser := false // where Anthropic accepts a system message
 	for k, i := range c.sent {
 		m := c.msgs[i]
 		if !origin.IsSystem(m) {
 			afterUser = c.Format == origin.Anthropic &&
 				(isUserTurn(m) || c.keepsParts(m) && endsWithServerResult(m))
-		} else if k >= prompt && !(afterUser && c.isOwn(m) && m.Role() == "system") {
+		} else if k >= prompt && !(afterUser && c.isOwn(m) && m.Role() == "system" && !c.profile.NoMidSystem && !beforeUser(k)) {
 			c.addFinding(i, ruleSystem, "")
 			afterUser = false
 		}
@@ -219,8 +228,11 @@ func findPrefill(c *checker) {
 }
 
 // continues reports whether the provider goes on with m, which ends with a tool
-// of its own.
+// of its own, or which Mistral is asked to continue.
 func (r *rules) continues(m state.Message) bool {
+	if kept, _ := origin.Of(m, r.format); kept.Object("more").Bool("prefix") {
+		return true
+	}
 	own := r.isOwn(m) || r.format == origin.Anthropic && origin.IsHandmade(m)
 	return own && endsWithServerTool(m)
 }

@@ -34,8 +34,8 @@ type Rules struct {
 
 	// IDs are the ids that calls may have. RequireIDs demands one of every call,
 	// which no call has that waits for its result at the same time. UniqueIDs
-	// demands besides that calls from elsewhere have ids that no call before
-	// them has.
+	// demands besides ids that no call before them has. Of its own calls,
+	// Anthropic does not demand it.
 	IDs                   Labels
 	RequireIDs, UniqueIDs bool
 
@@ -67,8 +67,21 @@ type Rules struct {
 
 	// NoEmptyTexts refuses texts that are null or have no parts, except beside
 	// calls in one entry. NoBlankTexts refuses them as well, and texts and parts
-	// of nothing but white space.
-	NoEmptyTexts, NoBlankTexts bool
+	// of nothing but white space. NoEmptyParts refuses the empty texts that Gemini
+	// has sent itself, without a signature.
+	NoEmptyTexts, NoBlankTexts, NoEmptyParts bool
+
+	// Members are the members that a message of the assistant, and a call, may
+	// have in Chat Completions besides those that all servers know: role, name,
+	// content, tool_calls, id, type and function. Repair drops others, such as
+	// annotations, a refusal that is null, empty tool_calls or the index of a
+	// call. Nil stands for any.
+	Members []string
+
+	// ReasoningContent demands a member reasoning_content of each message of the
+	// assistant in Chat Completions: "The reasoning_content in the thinking mode
+	// must be passed back to the API" (pi#3636). Repair adds one with a space.
+	ReasoningContent bool
 }
 
 // ErrInvalidRules is returned for rules that contradict themselves, or by which
@@ -112,7 +125,7 @@ type rules struct {
 }
 
 func newRules(from Rules) *rules {
-	from.Roles = slices.Clone(from.Roles)
+	from.Roles, from.Members = slices.Clone(from.Roles), slices.Clone(from.Members)
 	r := &rules{
 		Rules: from, format: origin.Mark(from.Format),
 		ids: newLabels(from.IDs, maxNewID), names: newLabels(from.Names, maxNewName),

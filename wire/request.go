@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,7 +33,7 @@ type sent struct {
 // complete returns what a request says, and its body, with what the State adds
 // to it. If that is nothing, the body is the same bytes.
 func (t *Transport) complete(
-	ctx context.Context, st *state.State, format *provider.Format, body []byte,
+	ctx context.Context, st *state.State, format *provider.Format, at *url.URL, body []byte,
 ) (sent, []byte, error) {
 	var masks *state.Redactor
 	if t.Redact {
@@ -45,7 +47,7 @@ func (t *Transport) complete(
 	s := readSettings(request)
 	s.tools = len(request.Tools)
 	s.prompt = request.Messages
-	profile := t.profileOf(ctx, request, format)
+	profile := t.profileOf(ctx, request, format, at)
 	prompt, behind := t.ask(ctx, st, t.Prompt, masks), t.ask(ctx, st, t.contextOf(ctx), masks)
 	if s.continued && behind != "" { // the provider would keep it
 		prompt, behind = strings.TrimPrefix(prompt+"\n\n"+origin.TagContext(behind), "\n\n"), ""
@@ -122,14 +124,22 @@ func (t *Transport) contextOf(ctx context.Context) func(context.Context, *state.
 
 // profileOf returns what the provider demands of the request.
 func (t *Transport) profileOf(
-	ctx context.Context, request provider.Request, format *provider.Format,
+	ctx context.Context, request provider.Request, format *provider.Format, at *url.URL,
 ) transcript.Profile {
-	profile := request.Profile(format.Profile())
+	settings, _ := jsontext.Members([]byte(request.Settings)) // an object: it has been decoded
+	model := settings.String("model")
+	if in := modelInPath.FindStringSubmatch(at.Path); in != nil {
+		model = in[1]
+	}
+	profile := request.Profile(format.Profile()).At(at.Hostname(), model)
 	if t.Profile != nil {
 		profile = t.Profile(ctx, profile)
 	}
 	return profile
 }
+
+// modelInPath is the model that the path of a request to Gemini names.
+var modelInPath = regexp.MustCompile(`/models/([^/:]+):`)
 
 // decode reads the body of a request. Without RecordOnly, the list of messages
 // may be missing or null: some SDKs send none if they have no messages.

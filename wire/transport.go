@@ -56,9 +56,10 @@ type Transport struct {
 
 	// Profile returns the profile by which the conversation is repaired and tools
 	// are named, for one that follows from the format and the settings of the
-	// request (default: that one). It is for the options of a model, such as
+	// request, and from its host and model by [transcript.Profile.At] (default: that
+	// one). It is for the options of a model, such as
 	// [transcript.Profile.NoPrefill], and for servers that are stricter than the
-	// API that they offer; see [transcript.NewProfile].
+	// API that they offer and that At does not know; see [transcript.NewProfile].
 	Profile func(ctx context.Context, p transcript.Profile) transcript.Profile
 
 	// Prompt returns instructions that stay the same (default: none). They become
@@ -305,7 +306,7 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	}
 	asked := body
 	refused.Provider = req.URL.Host + req.URL.Path + string(modelSetting.Find(body))
-	sent, body, err := t.complete(context.WithValue(req.Context(), runctx.RefusedKey{}, refused), st, format, body)
+	sent, body, err := t.complete(context.WithValue(req.Context(), runctx.RefusedKey{}, refused), st, format, req.URL, body)
 	if err != nil {
 		return nil, nil, err
 	}

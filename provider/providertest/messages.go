@@ -85,7 +85,8 @@ func (s *suite) repairs(t *testing.T) {
 
 func requireValid(t *testing.T, msgs []state.Message, format *provider.Format) {
 	t.Helper()
-	if findings := transcript.Check(msgs, format.Profile()); len(findings) > 0 {
+	// A conversation without messages is not sent.
+	if findings := transcript.Check(msgs, format.Profile()); len(findings) > 0 && findings[0].Rule != "no-messages" {
 		t.Fatalf("Check finds %v in\n%s", findings, raws(msgs))
 	}
 }

@@ -157,6 +157,7 @@ func (w *writer) user() {
 		for range pick(w.Rand, 1, 1, 2) {
 			w.own(origin.Anthropic, "system", string(w.quoted()), "{}")
 		}
+		w.answer() // the user must not go on
 	}
 }
 
@@ -224,8 +225,9 @@ func (w *writer) answer() {
 	case w.may(origin.OpenAI) && w.one(10):
 		w.own(origin.OpenAI, "assistant", "null", `{"more":{"refusal":"I cannot."}}`)
 		return
-	case w.may(origin.Gemini) && w.one(10):
-		content = []byte(`""`)
+	case w.may(origin.Gemini) && w.one(10): // it takes back what it has sent
+		w.own(origin.Gemini, "assistant", pick(w.Rand, `""`, `[]`, `[{"type":"text","text":"","thoughtSignature":"c2ln"}]`), "{}")
+		return
 	case mark == origin.Anthropic && w.one(3):
 		content = w.served()
 	case w.one(5):

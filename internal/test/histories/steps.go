@@ -172,7 +172,7 @@ func (w *writer) call(others []state.ToolCall) state.ToolCall {
 	case w.may(origin.OpenAI, origin.OpenAIResponses):
 		c.Name = pick(w.Rand, c.Name, c.Name, "1st", "-")
 		c.ID = pick(w.Rand, c.ID, c.ID, "functions.search:"+c.ID, c.ID+strings.Repeat("x", 64-len(c.ID)))
-		if w.one(3) {
+		if w.may(origin.OpenAI) && w.one(3) {
 			c.ID = "call_again" + pick(w.Rand, "", "_2", "_3") // an id is free once its call is answered
 		}
 	case w.may(origin.Anthropic):
@@ -222,6 +222,9 @@ func (w *writer) results(calls []state.ToolCall) {
 }
 
 func (w *writer) result(c state.ToolCall, mark, held string) {
+	if w.may(origin.Gemini) && w.one(6) {
+		c.ID = "" // it takes a result without the id of its call
+	}
 	tool := jsontext.Object{}.WithString("type", "tool").WithString("id", c.ID).WithString("name", c.Name)
 	if c.Input != "" && mark == "" && w.one(2) {
 		tool = tool.With("input", []byte(c.Input))

@@ -2,6 +2,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -55,6 +56,9 @@ func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Re
 	r := codec.Response{ID: body.String("id"), Stop: body.Get("stop_reason"), Stops: codec.AnthropicStops}
 	if err := body.Want("content", "array", "string"); err != nil {
 		return r, err
+	}
+	if content := body.Get("content"); bytes.Contains(content, []byte(`thinking"`)) {
+		d.SetMember("model", body.String("model")) // no other model takes its thinking
 	}
 	entry := jsontext.Object{}.With("role", body.Get("role")).With("content", body.Get("content"))
 	return r, f.DecodeReply(d, entry)

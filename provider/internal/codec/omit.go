@@ -13,7 +13,7 @@ import (
 // identity are members that identify an entry or say what it is, for the
 // provider that sent it. They mean nothing to another one, and are left out
 // without a report.
-var identity = []string{"id", "type", "object", "index", "status"}
+var identity = []string{"id", "type", "object", "index", "status", "model"}
 
 // expressed are the members of entries and calls that a message has as content,
 // calls and so on. A message keeps another spelling of them.
