@@ -76,14 +76,20 @@ func findEmptyParts(c *checker) {
 	entries := entryWalk{checker: c}
 	for k, i := range c.sent {
 		m, ok := c.msgs[i].(state.TextMessage)
-		if own := c.isOwn(c.msgs[i]); !ok || isBlank(m) || own && !c.NoEmptyParts {
+		own := c.isOwn(c.msgs[i])
+		if !ok || own && !c.NoEmptyParts || string(m.Content()) != `""` && !slices.ContainsFunc(textParts(m), isEmptyPart) {
 			continue
-		} else if problem := emptyText(m, func(text string) string { return text }); problem != "" {
-			if onlyText := string(m.Content()) == `""` || len(textParts(m)) == 1; own || !onlyText || !entries.hasCalls(k) { // else it is not sent
-				c.addFinding(i, ruleEmpty, problem)
-			}
+		}
+		if own || len(textParts(m)) > 1 || !entries.hasCalls(k) { // else it is not sent
+			c.addFinding(i, ruleEmpty, "")
 		}
 	}
+}
+
+// isEmptyPart reports whether a part is an empty text of Gemini without a
+// signature.
+func isEmptyPart(part jsontext.Object) bool {
+	return isTextPart(part) && part.String("text") == "" && part.String("thoughtSignature") == ""
 }
 
 // emptyText returns what a text message lacks, "" if it lacks nothing. A text
@@ -96,7 +102,7 @@ func emptyText(m state.TextMessage, trim func(string) string) string {
 		return "no text"
 	}
 	for i, part := range textParts(m) {
-		if isTextPart(part) && trim(part.String("text")) == "" && part.String("thoughtSignature") == "" {
+		if isTextPart(part) && trim(part.String("text")) == "" {
 			return fmt.Sprintf("no text in part %d", i)
 		}
 	}
@@ -257,7 +263,7 @@ func (r *repairer) repairTexts() {
 		r.filterParts(refused, func(part jsontext.Object) bool {
 			switch {
 			case refused.rule == ruleEmpty && r.format == origin.Gemini && !r.NoBlankTexts:
-				return !isTextPart(part) || part.String("text") != "" || part.String("thoughtSignature") != ""
+				return !isEmptyPart(part)
 			case refused.rule == ruleEmpty:
 				return !isTextPart(part) || strings.TrimSpace(part.String("text")) != ""
 			case r.format == origin.Anthropic:
