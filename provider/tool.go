@@ -77,6 +77,13 @@ func (f *Format) offer(tools []Tool, omit func(what string)) ([]codec.Tool, erro
 		if _, err := f.readMembers(t.Schema); err != nil {
 			return nil, inTool(i, err)
 		}
+		if f != Gemini && extra.Get(f.mark) == nil && len(one.Schema) > 0 && !origin.IsForeign(f.mark) {
+			schema, left := codec.WithoutUnions(one.Schema)
+			for _, name := range left {
+				omit("member " + name + " of the schema of tool " + describeTool(i, t))
+			}
+			one.Schema = schema
+		}
 		for _, m := range extra {
 			if slices.Contains(own, m.Name) {
 				one.Own = append(one.Own, m)

@@ -18,7 +18,8 @@
 // # Calls and results
 //
 // A result answers an earlier call that has its id, or its name if the provider
-// gives calls no ids. Other messages may be between the two. Models reuse ids,
+// gives calls no ids. A result without an id, which Gemini takes, answers the first
+// open call of its name in the turn before it, also if that has one. Other messages may be between the two. Models reuse ids,
 // and therefore the position counts: a result answers the call that waits for
 // one, and a second result answers nothing. If several calls with one id wait
 // and there are fewer results, it is unknown which calls they answer. They
@@ -43,7 +44,8 @@
 // provider. They change when the provider changes. They are about the
 // conversation only: not about settings, sizes, or the content of images and
 // schemas. Rules of some models or requests only are fields of a Profile.
-// [NewProfile] makes the profile of another provider.
+// [Profile.At] has those of known servers and models, and [NewProfile] makes the
+// profile of another provider.
 //
 // All functions take messages of any origin, decoded by package provider or
 // made otherwise, and change none of them. Their time is proportional to the

@@ -23,7 +23,9 @@ import (
 //   - Empty messages are dropped.
 //   - Where the user has to speak first, or last, a text "Continue." is inserted,
 //     and a text "Noted." where the assistant has to speak after results.
-//   - A turn that must begin with thinking, and does not, becomes texts.
+//   - A turn that must begin with thinking, and does not, becomes texts. Thinking at
+//     the end of a turn, and of another model, is dropped.
+//   - Members that the server does not know are dropped; see [Rules.Members].
 //   - Parts, arguments and breakpoints of a cache that the provider would refuse as
 //     they came are converted or dropped.
 //

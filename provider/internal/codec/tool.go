@@ -178,6 +178,43 @@ func OmittedOfTool(extra jsontext.Object, mark string, own []string) []string {
 	return names
 }
 
+// WithoutUnions returns a schema without oneOf, anyOf and allOf at its top, which
+// Anthropic and OpenAI refuse in every request with the tool: "input_schema does not
+// support oneOf, allOf, or anyOf at the top level" (claude-code#27337,
+// MemPalace#1728). Their properties are optional ones of the schema then, and those
+// that allOf requires are required. left are the names of what is gone.
+func WithoutUnions(schema []byte) (plain []byte, left []string) {
+	members, _ := jsontext.Members(schema) // checked with the tool
+	properties := members.Object("properties")
+	required, _ := members.Elements("required")
+	for _, name := range []string{"oneOf", "anyOf", "allOf"} {
+		alternatives, err := members.Elements(name)
+		if err != nil || alternatives == nil {
+			continue
+		}
+		left = append(left, name)
+		for _, raw := range alternatives {
+			alternative, _ := jsontext.Members(raw) // none if it is true or false
+			for _, p := range alternative.Object("properties") {
+				if properties.Get(p.Name) == nil {
+					properties = properties.With(p.Name, p.Value)
+				}
+			}
+			if more, _ := alternative.Elements("required"); name == "allOf" {
+				required = append(required, more...)
+			}
+		}
+	}
+	if left == nil {
+		return schema, nil
+	}
+	members = members.Without(left...).WithString("type", "object").With("properties", properties.JSON())
+	if len(required) > 0 {
+		members = members.With("required", jsontext.Array(required))
+	}
+	return members.JSON(), left
+}
+
 // isOptional reports whether a value is of a kind, null or missing.
 func isOptional(value []byte, kind string) bool {
 	return jsontext.IsNull(value) || jsontext.Kind(value) == kind

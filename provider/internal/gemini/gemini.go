@@ -4,6 +4,7 @@
 package gemini
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,7 +123,13 @@ func output(e *codec.Encoder, i int, r codec.ForeignResult) (value []byte, added
 		fallthrough
 	case "object":
 		e.OmitIsError(i, r.ToolResultMessage)
-		return value, nil
+		if !bytes.Contains(value, []byte(`"$ref"`)) {
+			return value, nil
+		}
+		// Gemini 3 looks for a file of that name: "referenced name does not match a
+		// display_name" (hermes-agent#93014, twenty#21712). It takes the text.
+		r.Content, r.Parts = jsontext.AppendQuote(nil, string(value)), nil
+		value = r.Content
 	}
 	if r.Parts != nil {
 		value, added = textAndFiles(e, i, r.Parts)
