@@ -260,6 +260,7 @@ func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object
 		return f.wrapError(err)
 	}
 	d.SetStopReason(response.Stop)
+	d.Keep(response.Keep)
 	result.ID, result.Output, result.CreatedAt = response.ID, d.Messages, response.Created
 	result.Stop, result.StopWord = response.StopOf(d.Messages)
 	var said codec.Summary

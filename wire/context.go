@@ -2,6 +2,7 @@ package wire
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -18,7 +19,7 @@ import (
 func withContext(
 	msgs []state.Message, text string, format *provider.Format, profile transcript.Profile,
 ) []state.Message {
-	if i := contextPlace(msgs, profile); i < len(msgs) {
+	if i := contextPlace(msgs, format, profile); i < len(msgs) {
 		if m, err := withPart(msgs[i], text, format); err == nil {
 			msgs = slices.Clone(msgs)
 			msgs[i] = m
@@ -37,9 +38,15 @@ func withContext(
 
 // contextPlace returns the index of the message that the context becomes a part
 // of, len(msgs) for a message of its own.
-func contextPlace(msgs []state.Message, profile transcript.Profile) int {
+func contextPlace(msgs []state.Message, format *provider.Format, profile transcript.Profile) int {
 	i := len(msgs) - 1
-	if i < 0 || !isUserText(msgs[i]) && !wantsAssistant(msgs[i], profile) {
+	isAlone := false
+	if format == provider.Anthropic {
+		for n := i + 1; n > 0 && !isAlone && msgs[n-1].Type() == "tool_result"; n-- {
+			isAlone = codeWaits(msgs[:n-1])
+		}
+	}
+	if i < 0 || !isUserText(msgs[i]) && !wantsAssistant(msgs[i], profile) && !isAlone {
 		return len(msgs)
 	}
 	for i >= 0 && !isUserText(msgs[i]) {
@@ -49,6 +56,77 @@ func contextPlace(msgs []state.Message, profile transcript.Profile) int {
 		return len(msgs)
 	}
 	return i
+}
+
+// alone returns messages to Anthropic in which the results that code of the provider
+// waits for are all that the user says there. What else is said at that place is
+// said in front of the calls. "If there are pending programmatic tool calls waiting
+// for results, your response message must contain only tool_result blocks"
+// (Anthropic's guide to programmatic tool calling). See also
+// github.com/openai/openai-agents-js/issues/1542.
+func alone(msgs []state.Message) []state.Message {
+	place := 0 // behind what the user has said last, and no code waits for
+	for i := 0; i < len(msgs); i++ {
+		if origin.FromAssistant(msgs[i]) || !codeWaits(msgs[:i]) {
+			if isUserText(msgs[i]) {
+				place = i + 1
+			}
+			continue
+		}
+		var results, moved []state.Message
+		end := i
+		for ; end < len(msgs) && !origin.FromAssistant(msgs[end]); end++ {
+			if m := msgs[end]; m.Type() == "tool_result" {
+				results = append(results, m)
+			} else {
+				moved = append(moved, m)
+			}
+		}
+		if len(moved) > 0 && place > 0 {
+			msgs = slices.Concat(msgs[:place], moved, msgs[place:i], results, msgs[end:])
+			place += len(moved)
+		}
+		i = end - 1
+	}
+	return msgs
+}
+
+// codeWaits reports whether code of Anthropic waits for the results of the calls that
+// messages end with: it has made them, or they were made beside a call of the
+// provider's own tools that has no result yet.
+func codeWaits(msgs []state.Message) bool {
+	open, calls, made := 0, false, false
+	for n := len(msgs); n > 0 && origin.FromAssistant(msgs[n-1]); n-- {
+		if _, own := msgs[n-1].Extra(origin.Anthropic); !own {
+			continue
+		}
+		switch m := msgs[n-1].(type) {
+		case state.ToolCallMessage:
+			calls, made = true, made || slices.ContainsFunc(inside.SharedCalls(m), isMadeByCode)
+		case state.TextMessage:
+			if !strings.Contains(string(m.Content()), "_tool_") {
+				continue
+			}
+			parts, _ := jsontext.Elements([]byte(m.Content())) // none if it is a text
+			for _, raw := range parts {
+				part, _ := jsontext.Members(raw)
+				switch typ := part.String("type"); {
+				case strings.HasSuffix(typ, "_tool_use"):
+					open++
+				case strings.HasSuffix(typ, "_tool_result"):
+					open--
+				}
+			}
+		}
+	}
+	return made || calls && open > 0
+}
+
+// isMadeByCode reports whether code of Anthropic has made a call.
+func isMadeByCode(c state.ToolCall) bool {
+	extra, _ := jsontext.Members([]byte(c.Extra)) // none if it is empty
+	caller := extra.Object(origin.Anthropic).Object("more").Object("caller")
+	return caller != nil && caller.String("type") != "direct"
 }
 
 // wantsAssistant reports whether the assistant must speak after a message.

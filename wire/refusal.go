@@ -54,6 +54,10 @@ var refusals = []struct {
 // large: github.com/anthropics/claude-code/issues/4778, 2025-08-04.
 var partPath = regexp.MustCompile(`\b(messages|input|contents)[.\[]\d[\w.\[\]]*`)
 
+// aboutContainer is an error of a container, and not of one that is missing, which
+// names container_id.
+var aboutContainer = regexp.MustCompile(`(?i)\bcontainer\b`)
+
 var pathName = regexp.MustCompile(`\w+`)
 
 // modelSetting is the model that a request names: texts have escaped quotes.
@@ -69,6 +73,9 @@ func (c *call) toWithhold(resp *http.Response) []string {
 	}
 	text, _ := io.ReadAll(resp.Body) // as the SDK does
 	resp.Body = &wholeBody{bytes.NewReader(text), resp.Body}
+	if id := c.sent.container; id != "" && (strings.Contains(string(text), id) || aboutContainer.Match(text)) {
+		return []string{callkey.Derive(c.refused.Provider) + " " + containerPiece + id} // of another account, or deleted
+	}
 	isListed, isMedium := false, false
 	for _, r := range refusals {
 		if r.status == resp.StatusCode && slices.Contains(strings.Fields(r.formats), c.format.String()) && regexp.MustCompile(r.words).Match(text) {

@@ -19,11 +19,14 @@ import (
 
 // sent is what a request says to the model.
 type sent struct {
+	format          *provider.Format
 	prompt, history []state.Message
 
 	tools   int                // of the program's request
 	streams bool               // the response is to be a stream
 	names   provider.ToolNames // that the provider refuses, by those that are sent
+
+	container string // that the conversation has named, "" if the program's is sent or none
 
 	continued bool // the provider holds the beginning of the conversation
 	later     bool // the response is not the answer, which is fetched later
@@ -46,7 +49,7 @@ func (t *Transport) complete(
 	}
 	s := readSettings(request)
 	s.tools = len(request.Tools)
-	s.prompt = request.Messages
+	s.prompt, s.format = request.Messages, format
 	profile := t.profileOf(ctx, request, format, at)
 	prompt, behind := t.ask(ctx, st, t.Prompt, masks), t.ask(ctx, st, t.contextOf(ctx), masks)
 	if s.continued && behind != "" { // the provider would keep it
@@ -64,9 +67,10 @@ func (t *Transport) complete(
 		request = withTools(ctx, st, request)
 		request, s.names = request.RenameTools(profile)
 		if !s.continued {
-			if err := t.converse(ctx, st, &s, tokensBesides(request, s.prompt, behind), profile, masks); err != nil {
+			if err := t.converse(ctx, st, &s, request, tokensBesides(request, s.prompt, behind), profile, masks); err != nil {
 				return sent{}, nil, err
 			}
+			request.Settings, s.container = nameSettings(ctx, st, request.Settings, format)
 		}
 	}
 	if behind != "" {
@@ -193,7 +197,7 @@ func (t *Transport) conversation(ctx context.Context, st *state.State, extra int
 // converse adds the conversation of the State to what is sent, so that the
 // provider accepts the whole.
 func (t *Transport) converse(
-	ctx context.Context, st *state.State, s *sent, extra int, profile transcript.Profile, masks *state.Redactor,
+	ctx context.Context, st *state.State, s *sent, r provider.Request, extra int, profile transcript.Profile, masks *state.Redactor,
 ) error {
 	conversation, err := t.conversation(ctx, st, extra)
 	if err != nil {
@@ -207,7 +211,7 @@ func (t *Transport) converse(
 			return err
 		}
 	}
-	conversation = origin.WholeInputs(conversation)
+	conversation = nameable(r.Settings, s.format, origin.WholeInputs(conversation))
 	policy := transcript.Policy{AnswerCalls: true}
 	if t.Policy != nil {
 		policy = t.Policy(ctx, st)

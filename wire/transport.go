@@ -90,8 +90,10 @@ type Transport struct {
 	// nothing.
 	Cache bool
 
-	// Logger is told at Warn, once, that Prompt returns something else than for
-	// the latest request of a State (default: nothing is told).
+	// Logger is told at Warn, each once, that Prompt returns something else than for
+	// the latest request of a State, and, without RecordOnly, that a model is called
+	// at a path of which Formats does not know the format: the model is sent no
+	// conversation, and nothing is recorded (default: nothing is told).
 	Logger *slog.Logger
 
 	// Redact masks in what is sent the secrets that the handle may read, as
@@ -111,7 +113,8 @@ type Transport struct {
 	// a call to another host with 307 or 308, before the conversation is sent
 	// there. Its Response is that redirect, and its headers are those that
 	// net/http keeps, among them keys such as x-api-key. An error refuses it
-	// (default: all are refused).
+	// (default: all are refused). Redirect is not called where the SDK refuses
+	// such a redirect itself, as openai-go v3.98.0 does.
 	Redirect func(req *http.Request) error
 
 	// Formats returns the format of a request, nil for a request that passes
@@ -144,7 +147,8 @@ type Transport struct {
 	// repair.
 	Omitted func(ctx context.Context, omitted []provider.Omission)
 
-	told uint32 // 1 if the Logger knows that the prompt changes; atomic
+	// 1 if the Logger knows that the prompt changes, and of a path; atomic
+	told, toldPath uint32
 }
 
 // RoundTrip sends a request and records the answer. Its errors are those of
@@ -164,7 +168,10 @@ func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.
 	base := t.base()
 	st, ok := state.FromContext(req.Context())
 	if req.Body == nil || req.Body == http.NoBody {
-		return base.RoundTrip(req)
+		if t.RecordOnly || req.Method != http.MethodPost || t.formatOf(req) == nil {
+			return base.RoundTrip(req)
+		}
+		req = withBody(req, nil) // genai v1.77.0 has nothing to say without contents and settings
 	}
 	if !ok {
 		if ctx := req.Context(); !t.RecordOnly && !isOutside(ctx) && !inside.SaysState(ctx) && t.formatOf(req) != nil {
@@ -182,6 +189,7 @@ func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.
 		return nil, fmt.Errorf("wire: redirect to %s refused: %w", placeOf(req.URL), err)
 	}
 	if format == nil {
+		t.watchPath(req)
 		return base.RoundTrip(req)
 	}
 	c, body, err := t.newCall(req, st, format, refused)
@@ -303,6 +311,9 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	req.Body.Close()
 	if err != nil {
 		return nil, nil, err
+	}
+	if len(bytes.TrimSpace(body)) == 0 && !t.RecordOnly {
+		body = []byte("{}")
 	}
 	asked := body
 	refused.Provider = req.URL.Host + req.URL.Path + string(modelSetting.Find(body))

@@ -3,9 +3,11 @@ package wire
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentstate/state"
@@ -55,14 +57,23 @@ func noteFailure(ctx context.Context, resp *http.Response, err error) {
 	}
 }
 
-// retryAfter returns the time that a response names, or 0.
+// retryAfter returns the time that a response names, or 0. As openai-go v3.96.0 and
+// anthropic-sdk-go v1.84.0 do, it reads Retry-After-Ms first, and a part of a second.
 func retryAfter(h http.Header) time.Duration {
-	text := h.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(text, 10, 16); err == nil {
-		return time.Duration(seconds) * time.Second
+	for _, named := range []struct {
+		header string
+		unit   time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		n, err := strconv.ParseFloat(strings.TrimSpace(h.Get(named.header)), 64)
+		if err == nil && n >= 0 && n*float64(named.unit) <= float64(maxRetryAfter) {
+			return time.Duration(n * float64(named.unit))
+		}
 	}
-	if at, err := http.ParseTime(text); err == nil {
+	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
 		return max(0, time.Until(at))
 	}
 	return 0
 }
+
+// maxRetryAfter is the longest time that is taken for one.
+const maxRetryAfter = math.MaxUint16 * time.Second

@@ -30,6 +30,11 @@ const (
 // dot and the type of the entry.
 const Item = "item"
 
+// Container is the member of what a message keeps for Anthropic that holds the
+// container in which the provider runs code, as the answer that ends with the
+// message has named it.
+const Container = "container"
+
 var builtIn = [...]string{OpenAI, OpenAIResponses, Anthropic, Gemini}
 
 // foreign begins the members of all other formats. It tells them from the

@@ -60,6 +60,9 @@ func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Re
 	if content := body.Get("content"); bytes.Contains(content, []byte(`thinking"`)) {
 		d.SetMember("model", body.String("model")) // no other model takes its thinking
 	}
+	if container := body.Get(origin.Container); !jsontext.IsNull(container) {
+		r.Keep = jsontext.Object{}.With(origin.Container, container)
+	}
 	entry := jsontext.Object{}.With("role", body.Get("role")).With("content", body.Get("content"))
 	return r, f.DecodeReply(d, entry)
 }

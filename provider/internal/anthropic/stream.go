@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
 )
 
@@ -17,6 +18,7 @@ func (Format) NewAssembler(emit func(codec.Delta)) codec.Assembler { return &ass
 type assembler struct {
 	first   jsontext.Object           // the first message, as it began
 	stop    []byte                    // why the latest message stopped
+	runsIn  []byte                    // the container that was named last
 	blocks  []*streamedBlock          // of all messages
 	current map[string]*streamedBlock // of the latest message, by index; nil before the first
 	ended   bool                      // the latest message has ended
@@ -53,9 +55,11 @@ func (a *assembler) Add(event jsontext.Object) error {
 		}
 		return fault.Under("$.delta", block.add(delta, a.emit))
 	case "message_delta":
-		if reason := event.Object("delta").Get("stop_reason"); reason != nil {
+		delta := event.Object("delta")
+		if reason := delta.Get("stop_reason"); reason != nil {
 			a.stop = reason
 		}
+		a.setContainer(delta)
 	case "message_stop":
 		a.ended = true
 	}
@@ -68,6 +72,7 @@ func (a *assembler) start(message jsontext.Object) error {
 		a.first = message
 	}
 	a.current, a.stop, a.ended = map[string]*streamedBlock{}, message.Get("stop_reason"), false
+	a.setContainer(message)
 	blocks, _ := message.Elements("content") // none if it has none
 	for i, raw := range blocks {
 		block, err := jsontext.Members(raw)
@@ -79,6 +84,12 @@ func (a *assembler) start(message jsontext.Object) error {
 		}
 	}
 	return nil
+}
+
+func (a *assembler) setContainer(of jsontext.Object) {
+	if container := of.Get(origin.Container); !jsontext.IsNull(container) {
+		a.runsIn = container
+	}
 }
 
 func (a *assembler) startBlock(index string, members jsontext.Object) error {
@@ -115,7 +126,7 @@ func (a *assembler) Result() (jsontext.Object, bool) {
 		blocks[i] = block.json()
 	}
 	body := jsontext.Object{}.With("id", a.first.Get("id")).With("role", a.first.Get("role")).
-		With("content", jsontext.Array(blocks)).With("stop_reason", a.stop)
+		With("content", jsontext.Array(blocks)).With("stop_reason", a.stop).With(origin.Container, a.runsIn)
 	return body, a.ended
 }
 

@@ -72,6 +72,7 @@ type Response struct {
 	Stops   Stops  // what the words mean of which Stop is one
 	Refused bool   // the model declines to answer, whatever Stop says
 	Created time.Time
+	Keep    jsontext.Object // of the response, with its last message
 }
 
 // Assembler puts the events of a streamed response together.

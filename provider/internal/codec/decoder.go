@@ -158,6 +158,21 @@ func (d *Decoder) SetStopReason(reason []byte) {
 	}
 }
 
+// Keep adds members to what the last message keeps for the format.
+func (d *Decoder) Keep(members jsontext.Object) {
+	if len(members) == 0 || len(d.Messages) == 0 {
+		return
+	}
+	last := len(d.Messages) - 1
+	kept, _ := origin.Of(d.Messages[last], d.mark)
+	for _, m := range members {
+		kept = kept.With(m.Name, m.Value)
+	}
+	if m, err := origin.WithMember(d.Messages[last], d.mark, kept.JSON()); err == nil {
+		d.Messages[last] = m
+	}
+}
+
 // StopReason returns the name of a reason. Reasons that all providers have get
 // one name.
 func StopReason(reason []byte) string {
