@@ -95,7 +95,8 @@ type Agent struct {
 var ErrMaxSteps = errors.New("loop: too many steps")
 
 // Run lets the agents work until the turn of none is next. It returns the last
-// text that a model has said.
+// text that a model has said, also with an error: if Ask fails behind an answer that
+// is recorded, the error says so.
 //
 // If calls of the last answer wait for a result from outside, no model is asked
 // before they have one or the user has said more. The error is then ErrSuspended,
@@ -372,6 +373,8 @@ func (r *looping) ask(name string) error {
 			}
 			return nil
 		case steps == before && may && try < maxTries && failed.Wait(r.ctx, try) == nil:
+		case steps > before:
+			return fmt.Errorf("loop: the agent %s: its answer is recorded, and then Ask has failed: %w", fault.Quote(name), err)
 		default:
 			return fmt.Errorf("loop: the agent %s: %w", fault.Quote(name), err)
 		}

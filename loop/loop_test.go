@@ -456,3 +456,17 @@ func TestLoopThatCannotWork(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// An answer that is recorded before Ask fails is told with the error.
+func TestAskFailsBehindItsAnswer(t *testing.T) {
+	refused := errors.New("the SDK cannot read it")
+	l := loop.Loop{Agents: map[string]loop.Agent{"": {Ask: func(ctx context.Context, turn *loop.Turn) error {
+		return errors.Join(turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.AssistantText("Hello")}, Stop: state.StopEnd}), refused)
+	}}}}
+	st := state.New(nil)
+	require.NoError(t, st.UserSays("Hi"))
+	reply, err := l.Run(t.Context(), st)
+	require.ErrorIs(t, err, refused)
+	require.ErrorContains(t, err, "its answer is recorded")
+	require.Equal(t, "Hello", reply)
+}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -337,5 +338,31 @@ func TestUnknownPathsAreTold(t *testing.T) {
 		require.Equal(t, told, strings.Contains(out.String(), "level=WARN"), path)
 		require.LessOrEqual(t, strings.Count(out.String(), "\n"), 1)
 		require.NotContains(t, out.String(), "secret")
+	}
+}
+
+// openai-go takes "error":null for an error, and closes the body. The answer does not
+// depend on how much of it had come by then.
+func TestNoErrorInEvents(t *testing.T) {
+	const chunk = `data: {"id":"c","choices":[{"index":0,"delta":{"content":%s},"finish_reason":%s}],"error" : null}` + "\r\n\r\n"
+	said := `"say \"error\":null"`
+	body := ": \"error\":null\n" + fmt.Sprintf(chunk, said, "null") + fmt.Sprintf(chunk, "null", `"stop"`) + "data: [DONE]\n\n"
+	for name, in := range map[string]func(io.Reader) io.Reader{
+		"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "in halves": iotest.HalfReader, "with the end": iotest.DataErrReader,
+	} {
+		p := &provided{answers: []func(*http.Request) (*http.Response, error){func(req *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(in(strings.NewReader(body))), Request: req}, nil
+		}}}
+		st := newState(t, state.UserText("go"))
+		read, err := readAll(post(t, newClient(t, &wire.Transport{Base: p}), st, "http://model"+chatPath, `{"model":"m","stream":true}`))
+		require.NoError(t, err, name)
+		require.Equal(t, strings.ReplaceAll(body, `,"error" : null`, ""), read, name)
+		r, _ := st.History().Last()
+		require.Equal(t, `say "error":null`, r.Output[0].Text(), name)
+	}
+	for _, other := range []string{`data: {"error":{"message":"no"}}`, `data: {"choices":[{"error":null}]}`, `data: {"error":null`, `{"error":null}`} {
+		p := &provided{answers: []func(*http.Request) (*http.Response, error){status(200, other+"\n\n", "Content-Type", "text/event-stream")}}
+		read, _ := readAll(post(t, newClient(t, &wire.Transport{Base: p}), newState(t), "http://model"+chatPath, `{"model":"m","stream":true}`))
+		require.Equal(t, other+"\n\n", read)
 	}
 }

@@ -226,6 +226,7 @@ func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.
 		return resp, nil
 	}
 	c.asked, c.body = nil, nil // they are long, and the answer may take minutes
+	restoreErrors(resp, format, c.sent.streams)
 	restoreNames(resp, c.sent.names)
 	c.receive(resp)
 	return resp, nil
