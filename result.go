@@ -20,7 +20,7 @@ type InferenceResult struct {
 	History   []Message           `json:"history"`             // the conversation that was sent along
 	Output    []Message           `json:"output"`              // what the model answered
 	ToolCalls []ToolResultMessage `json:"tool_calls"`          // the results of the calls in Output
-	Raw       string              `json:"raw"`                 // the provider's response, byte for byte
+	Raw       string              `json:"raw"`                 // the provider's response, byte for byte, without comments of a stream
 	Stop      Stop                `json:"stop,omitempty"`      // how the answer has ended; empty if that is not known
 	StopWord  string              `json:"stop_word,omitempty"` // the provider's own word for it
 	Usage     Usage               `json:"usage,omitzero"`      // what the response says of its cost

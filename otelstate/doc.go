@@ -15,4 +15,8 @@
 // argument or an error, unless [Options.Content] is set. Secrets of the state
 // are then masked in texts, whatever an agent may read, and in runs those of
 // the memory as well.
+//
+// An SDK may make spans of its own, as anthropic-sdk-go does since 1.81: a call of a
+// model then has two. Turn those of the SDK off, with option.WithoutOpenTelemetry()
+// there. Options.Content and the masks do not hold for them.
 package otelstate

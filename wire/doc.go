@@ -70,4 +70,7 @@
 //
 // A redirect of a call that a client follows with a GET (301, 302 or 303) is an
 // error, and so is one to another host unless Transport.Redirect allows it.
+//
+// Events of OpenAI are passed on without "error":null, which openai-go takes for an
+// error.
 package wire
