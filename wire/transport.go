@@ -226,7 +226,10 @@ func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.
 		return resp, nil
 	}
 	c.asked, c.body = nil, nil // they are long, and the answer may take minutes
-	restoreErrors(resp, format, c.sent.streams)
+	ofOpenAI := format == provider.OpenAI || format == provider.OpenAIResponses
+	if ofOpenAI && (c.sent.streams || isEventStream(resp.Header)) && resp.Header.Get("Content-Encoding") == "" {
+		changeBody(resp, withoutErrors)
+	}
 	restoreNames(resp, c.sent.names)
 	c.receive(resp)
 	return resp, nil

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	aopt "github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"google.golang.org/genai"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/loop"
@@ -185,4 +187,45 @@ func TestHandleOfACancelledMessage(t *testing.T) {
 	}
 	out, err = m.Await(context.Background(), "ann", "1")
 	t.Logf("await: %+v %v", out, err)
+}
+
+// openai-go takes "error":null for an error. The answer of a Loop does not depend on
+// how much of it had come by then.
+func TestNoErrorInChunks(t *testing.T) {
+	for _, pause := range []time.Duration{0, 50 * time.Millisecond} {
+		url := serveEvents(t, func(_ int32, _ string, send func(...string), _ http.ResponseWriter) {
+			for _, e := range []string{chatChunk(`{"role":"assistant","content":"Hel"}`, "null"), chatChunk(`{"content":"lo."}`, "null"), chatChunk(`{}`, `"stop"`)} {
+				send(strings.TrimSuffix(e, "}") + `,"error":null}`)
+				time.Sleep(pause)
+			}
+			send(`data: [DONE]`)
+		})
+		out, err := openDesk(t, chatAsker(url)).Handle(context.Background(), "ann", workspace.Message{Content: state.UserText("Hi")})
+		if err != nil || out.Reply != "Hello." {
+			t.Errorf("after pauses of %v: %+v %v", pause, out, err)
+		}
+	}
+}
+
+// genai posts an empty body if it has neither contents nor a config. The model is sent
+// the conversation all the same.
+func TestGenaiHasNothingToSay(t *testing.T) {
+	url := serveEvents(t, func(_ int32, body string, _ func(...string), w http.ResponseWriter) {
+		if !strings.Contains(body, "Hi") {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		fmt.Fprint(w, `{"candidates":[{"content":{"role":"model","parts":[{"text":"Hello."}]},"finishReason":"STOP"}]}`)
+	})
+	sdk, err := genai.NewClient(t.Context(), &genai.ClientConfig{APIKey: "none", Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: url}, HTTPClient: stateClient})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := openDesk(t, func(ctx context.Context, _ *loop.Turn) error {
+		_, err := sdk.Models.GenerateContent(ctx, "m", nil, nil)
+		return err
+	}).Handle(context.Background(), "ann", workspace.Message{Content: state.UserText("Hi")})
+	if err != nil || out.Reply != "Hello." {
+		t.Errorf("%+v %v", out, err)
+	}
 }
