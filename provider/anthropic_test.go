@@ -360,7 +360,7 @@ func splitsEverywhere(t *testing.T, f *provider.Format, events []string, want st
 	t.Helper()
 	var body strings.Builder
 	for _, event := range events {
-		body.WriteString("event: x\r\ndata: " + event + "\r\n\r\n")
+		body.WriteString("event: message\r\ndata: " + event + "\r\n\r\n")
 	}
 	text := body.String()
 	for at := range len(text) {

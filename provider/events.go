@@ -9,15 +9,16 @@ import (
 )
 
 // eventReader reads server-sent events, as the HTML standard defines
-// text/event-stream. Only data counts, because all formats repeat the type of
-// the event there.
+// text/event-stream. Data counts, because all formats repeat the type of the event
+// there; the name is for data that cannot be read.
 type eventReader struct {
-	take func(data []byte)   // gets the data of each event, which it must not keep
-	keep func(p []byte) bool // gets what is not a comment, as it came; false ends write
+	take func(name string, data []byte) // gets each event, whose data it must not keep
+	keep func(p []byte) bool            // gets what is not a comment, as it came; false ends write
 
 	comment bool   // the line that has not ended is a comment
 	line    []byte // that has not ended
-	data    []byte // of the event that has not ended
+	name    string // of the event that has not ended
+	data    []byte // of it
 	inEvent bool   // data has been set
 	early   []byte // of the event that has not ended, if takeLast has taken it
 	afterCR bool   // the last byte was a CR
@@ -62,13 +63,16 @@ func (r *eventReader) write(p []byte) {
 // endLine takes a line.
 func (r *eventReader) endLine(line []byte) {
 	if len(line) > 0 {
+		if name, ok := bytes.CutPrefix(line, []byte("event:")); ok {
+			r.name = string(bytes.TrimSpace(name))
+		}
 		r.data, r.inEvent = appendLine(r.data, r.inEvent, line)
 		return
 	}
 	if r.inEvent && !r.hasTaken(r.data) {
-		r.take(r.data)
+		r.take(r.name, r.data)
 	}
-	r.data, r.inEvent, r.early = r.data[:0], false, nil
+	r.name, r.data, r.inEvent, r.early = "", r.data[:0], false, nil
 }
 
 // appendLine appends the data of a line to that of its event.
@@ -93,7 +97,7 @@ func (r *eventReader) takeLast() {
 	if data = bytes.TrimSpace(data); !inEvent || r.hasTaken(data) || !isWholeEvent(data) {
 		return
 	}
-	r.take(data)
+	r.take(r.name, data)
 	r.early = bytes.Clone(data)
 }
 

@@ -401,7 +401,7 @@ func TestOpenAIStream(t *testing.T) {
 		{"text, usage at the end", []string{delta(`{"role":"assistant","content":"","refusal":null}`), delta(`{"content":"a\u0020"}`), delta(`{"content":"b"}`), delta(`{"content":null}`), stop, `{"id":"","choices":[],"usage":{}}`, `[DONE]`},
 			`{"role":"assistant","content":"a b","refusal":null}`, `"stop"`},
 		{"reasoning, repeated and null members", []string{delta(`{"role":"assistant","reasoning":"a","channel":"x","reasoning_details":[{"i":1}]}`), delta(`{"role":"assistant","reasoning":"b","channel":"x","reasoning_details":[{"i":2}]}`), delta(`{"reasoning":null,"reasoning_content":"c","reasoning_details":[],"content":"d"}`), stop},
-			`{"role":"assistant","reasoning":"ab","channel":"x","reasoning_details":[{"i":1},{"i":2}],"reasoning_content":"c","content":"d"}`, `"stop"`},
+			`{"role":"assistant","reasoning":"ab","reasoning_details":[{"i":1},{"i":2}],"reasoning_content":"c","content":"d"}`, `"stop"`},
 		{"a refusal", []string{delta(`{"role":"assistant","content":null,"refusal":"I "}`), delta(`{"refusal":"won't"}`), stop},
 			`{"role":"assistant","content":null,"refusal":"I won't"}`, `"stop"`},
 		{"parts and text (Mistral)", []string{delta(`{"role":"assistant","content":""}`), delta(`{"content":[{"type":"thinking","thinking":[]}]}`), delta(`{"content":"a"}`), delta(`{"content":"b"}`), delta(`{"content":[{"type":"x"}]}`), delta(`{"content":"c"}`), stop},

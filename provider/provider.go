@@ -238,10 +238,11 @@ func (o omissions) sorted() []Omission {
 // has them. Stop says what StopWord means, and is [state.StopUnknown] for a word
 // that neither the format nor another one of this package has.
 // The caller sets the other fields. A body that reports a failure is a
-// [ResponseError].
+// [ResponseError]. As in encoding/json, U+FFFD stands for a half of a surrogate pair
+// that is alone, and for a byte that is not UTF-8: nobody can mend an answer.
 func (f *Format) DecodeResponse(body []byte) (state.InferenceResult, error) {
 	result := state.InferenceResult{Raw: string(body)}
-	members, err := f.readObject(body)
+	members, err := f.readResponse(body)
 	if err != nil {
 		return result, err
 	}
@@ -267,6 +268,16 @@ func (f *Format) setResponse(result *state.InferenceResult, body jsontext.Object
 	f.codec.Summarize(&said, body)
 	result.Usage = said.Usage
 	return nil
+}
+
+// readResponse is readObject for a response: an answer that has been paid for is
+// not lost for one character.
+func (f *Format) readResponse(text []byte) (jsontext.Object, error) {
+	members, err := f.readObject(text)
+	if err == nil || jsontext.Check(text, jsontext.Limits{Depth: codec.BodyDepth, Halves: true}) != nil {
+		return members, err
+	}
+	return f.readObject(jsontext.Mended(text))
 }
 
 // readObject checks a text and returns its members.

@@ -43,6 +43,8 @@ type Stream struct {
 	count  int
 	done   bool    // one was "[DONE]"
 	failed bool    // one was a ResponseError
+	halves bool    // one had halves of characters
+	half   Delta   // the beginning of a character that the next piece may have
 	errs   []error // of events that could not be used
 	over   *Error  // what passed the limit, nil if nothing did
 }
@@ -51,7 +53,7 @@ type Stream struct {
 func (f *Format) Stream() *Stream {
 	s := &Stream{format: f}
 	s.assembler = f.codec.NewAssembler(s.emit)
-	s.events.take = func(data []byte) { _ = s.take(data) } // Result reports the error
+	s.events.take = func(name string, data []byte) { _ = s.take(name, data) } // Result reports the error
 	s.events.keep = s.keep
 	return s
 }
@@ -110,10 +112,12 @@ func (s *Stream) Event(data []byte) error {
 	if !s.keep(data) || !s.keep([]byte("\n")) {
 		return s.over
 	}
-	return s.take(data)
+	return s.take("", data)
 }
 
-func (s *Stream) take(data []byte) error {
+// take takes the data of an event, which may have a name. One that the format does
+// not know may have data of any kind.
+func (s *Stream) take(name string, data []byte) error {
 	index := s.count
 	s.count++
 	trimmed := bytes.TrimSpace(data)
@@ -124,7 +128,13 @@ func (s *Stream) take(data []byte) error {
 	if len(trimmed) == 0 {
 		return nil
 	}
-	err := s.addEvent(bytes.Clone(trimmed))
+	event, err := s.readEvent(bytes.Clone(trimmed))
+	switch isNamed := name != "" && name != "message" && name != "error"; {
+	case err == nil:
+		err = s.addEvent(event)
+	case isNamed && !s.format.codec.IsPiece(name, trimmed):
+		return nil
+	}
 	if err != nil {
 		var failed *ResponseError
 		s.failed = s.failed || errors.As(err, &failed)
@@ -134,17 +144,31 @@ func (s *Stream) take(data []byte) error {
 	return err
 }
 
-func (s *Stream) addEvent(data []byte) error {
-	event, err := s.format.readObject(data)
-	if err != nil {
-		return err
-	}
+func (s *Stream) addEvent(event jsontext.Object) error {
 	s.format.codec.Summarize(&s.said, event)
-	err = s.format.codec.Failure(event)
+	err := s.format.codec.Failure(event)
 	if err == nil {
 		err = s.assembler.Add(event)
 	}
 	return s.format.wrapError(err)
+}
+
+// readEvent is readObject for an event, whose texts may begin and end with a half
+// of a surrogate pair: the next event has the other one.
+func (s *Stream) readEvent(data []byte) (jsontext.Object, error) {
+	event, err := s.format.readObject(data)
+	if err == nil || jsontext.Check(data, jsontext.Limits{Depth: codec.BodyDepth, Halves: true}) != nil {
+		return event, err
+	}
+	if _, foreign := s.format.codec.(*foreign); foreign { // its table reads JSON
+		return s.format.readObject(jsontext.Mended(data))
+	}
+	members, broken := jsontext.Members(data)
+	if broken != nil {
+		return nil, err
+	}
+	s.halves = true
+	return members, nil
 }
 
 // Done reports whether the provider's last event has come: nothing of the
@@ -176,7 +200,7 @@ func (s *Stream) Result() (state.InferenceResult, error) {
 	errs := slices.Clip(s.errs)
 	body, complete := s.assembler.Result()
 	if body != nil { // it is checked, as a body that comes whole is
-		checked, err := s.format.readObject(body.JSON())
+		checked, err := s.format.readResponse(body.JSON())
 		if err == nil {
 			err = s.format.setResponse(&result, checked)
 		}
@@ -185,6 +209,8 @@ func (s *Stream) Result() (state.InferenceResult, error) {
 	}
 	if !s.failed && (body == nil || !complete && !s.done) {
 		errs = append(errs, ErrIncomplete)
+	} else {
+		s.emitHalf()
 	}
 	return result, errors.Join(errs...)
 }
@@ -200,7 +226,7 @@ func (s *Stream) wholeResult(result state.InferenceResult) (state.InferenceResul
 		events, _ := jsontext.Elements(body) // those that have come
 		parts := s.format.Stream()
 		for _, event := range events {
-			_ = parts.take(event) // reported by Result
+			_ = parts.take("", event) // reported by Result
 		}
 		whole, err = parts.Result()
 	case broken == nil:
@@ -254,9 +280,31 @@ func (k DeltaKind) String() string {
 	return "none"
 }
 
-// emit passes a piece to OnDelta.
+// emit passes a piece to OnDelta. What it has of a character whose rest may come is
+// part of the next piece.
 func (s *Stream) emit(d codec.Delta) {
-	if s.OnDelta != nil {
-		s.OnDelta(Delta{Kind: DeltaKind(d.Kind), Text: d.Text, Call: d.Call, CallID: d.ID, Name: d.Name})
+	if s.OnDelta == nil {
+		return
+	}
+	piece := Delta{Kind: DeltaKind(d.Kind), Text: d.Text, Call: d.Call, CallID: d.ID, Name: d.Name}
+	if s.halves {
+		if half := s.half; half.Text != "" && half.Kind == piece.Kind && half.Call == piece.Call {
+			piece.Text, s.half.Text = half.Text+piece.Text, ""
+		}
+		s.emitHalf()
+		s.half = piece
+		piece.Text, s.half.Text = jsontext.CutHalf(piece.Text)
+		if piece.Text = jsontext.Whole(piece.Text); piece.Text == "" && s.half.Text != "" {
+			return
+		}
+	}
+	s.OnDelta(piece)
+}
+
+// emitHalf passes on what has come of a character whose rest does not come.
+func (s *Stream) emitHalf() {
+	if half := s.half; half.Text != "" && s.OnDelta != nil {
+		half.Text, s.half.Text = jsontext.Whole(half.Text), ""
+		s.OnDelta(half)
 	}
 }

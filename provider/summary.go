@@ -69,7 +69,7 @@ func formatOf(body jsontext.Object) *Format {
 // cannot read.
 func eachBody(raw string, read func(jsontext.Object)) {
 	add := func(data []byte) {
-		if jsontext.Check(data, jsontext.Limits{Depth: codec.BodyDepth}) == nil {
+		if jsontext.Check(data, jsontext.Limits{Depth: codec.BodyDepth, Halves: true}) == nil {
 			if body, err := jsontext.Members(data); err == nil {
 				read(body)
 			}
@@ -78,7 +78,7 @@ func eachBody(raw string, read func(jsontext.Object)) {
 	raw = strings.TrimLeft(raw, " \t\r\n\ufeff")
 	if !strings.HasPrefix(raw, "{") && !strings.HasPrefix(raw, "[") {
 		events := eventReader{
-			take: func(data []byte) { add(bytes.TrimSpace(data)) },
+			take: func(_ string, data []byte) { add(bytes.TrimSpace(data)) },
 			keep: func([]byte) bool { return true },
 		}
 		events.write([]byte(raw))

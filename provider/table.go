@@ -221,6 +221,8 @@ func (f *foreign) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.
 	return response, fault.Under("$.entry", f.DecodeReply(d, entry))
 }
 
+func (f *foreign) IsPiece(string, []byte) bool { return true }
+
 func (f *foreign) NewAssembler(emit func(codec.Delta)) codec.Assembler {
 	return foreignAssembler{f.t.NewAssembler(func(d Delta) {
 		emit(codec.Delta{Kind: codec.DeltaKind(d.Kind), Text: d.Text, Call: d.Call, ID: d.CallID, Name: d.Name})

@@ -77,7 +77,7 @@ func (c *call) receive(resp *http.Response) {
 	switch {
 	case c.sent.later:
 	case encoding != "" && encoding != "identity" && encoding != "gzip":
-		fail(resp, notRecorded(fmt.Errorf("the response has the content encoding %s", fault.Quote(encoding))))
+		fail(resp, nil, notRecorded(fmt.Errorf("the response has the content encoding %s", fault.Quote(encoding))))
 	case c.sent.streams || isEventStream(resp.Header):
 		stream := c.format.Stream()
 		stream.MaxBytes = c.limit
@@ -109,21 +109,21 @@ func limitEncodings(h http.Header) {
 	}
 }
 
-// receiveWhole reads and records a response. If that fails, the error is that
-// of the first Read: many clients read no further than the end of the JSON.
+// receiveWhole reads and records a response. If that fails, the reader has it all
+// the same, and the error at its end.
 func (c *call) receiveWhole(resp *http.Response, compressed bool) {
 	body, err := c.readAll(resp.Body)
 	if errors.Is(err, state.ErrLimitExceeded) {
-		fail(resp, notRecorded(err))
+		fail(resp, body, notRecorded(err))
 		return
 	}
 	if err != nil { // whether to repeat the call is up to the SDK
 		noteFailure(c.ctx, nil, err)
-		resp.Body = &failedBody{resp.Body, notRecorded(err)}
+		resp.Body = &failedBody{bytes.NewReader(body), resp.Body, notRecorded(err)}
 		return
 	}
 	if err := c.recordWhole(body, compressed); err != nil {
-		fail(resp, err)
+		fail(resp, body, err)
 		return
 	}
 	resp.Body = &wholeBody{bytes.NewReader(body), resp.Body}
@@ -132,9 +132,10 @@ func (c *call) receiveWhole(resp *http.Response, compressed bool) {
 // fail makes err the error of a response that has come. SDKs must not repeat
 // the call, which has been paid for. Most would after an error of RoundTrip, and
 // anthropic-sdk-go does after an error of the body, unless the header forbids it.
-func fail(resp *http.Response, err error) {
+// body is what has been read.
+func fail(resp *http.Response, body []byte, err error) {
 	resp.Header.Set("X-Should-Retry", "false")
-	resp.Body = &failedBody{resp.Body, err}
+	resp.Body = &failedBody{bytes.NewReader(body), resp.Body, err}
 }
 
 func (c *call) recordWhole(body []byte, compressed bool) error {
@@ -164,13 +165,21 @@ type wholeBody struct {
 	io.Closer
 }
 
-// failedBody is a body that must not be taken for an answer.
+// failedBody is a body that is not recorded. The error comes with its last bytes,
+// and again when it is closed: a reader may stop at the end of what it needs.
 type failedBody struct {
+	read *bytes.Reader
 	io.Closer
 	err error
 }
 
-func (b *failedBody) Read([]byte) (int, error) { return 0, b.err }
+func (b *failedBody) Read(p []byte) (int, error) {
+	n, _ := b.read.Read(p)
+	if b.read.Len() > 0 {
+		return n, nil
+	}
+	return n, b.err
+}
 
 // streamBody is the body of a stream. It records the answer as soon as that is
 // complete. A client may close it while it reads.

@@ -25,6 +25,11 @@ import (
 type Limits struct {
 	Bytes int // length of the text
 	Depth int // arrays and objects inside one another; [] has depth 1
+
+	// Halves says that strings may have halves of surrogate pairs and bytes that
+	// are not UTF-8, as the pieces of a text that was cut anywhere. [Unquote]
+	// returns them, and [Whole] makes a text of what they make together.
+	Halves bool
 }
 
 // Check returns nil if data is exactly one JSON value within the limits: the
@@ -355,6 +360,9 @@ func (s *checker) readString() (raw []byte, escaped bool, err error) {
 		case c == '\\':
 			escaped = true
 			n := escapeLen(data[i:])
+			if n == 0 && s.limits.Halves && halfAt(data[i:]) >= 0 {
+				n = halfLen
+			}
 			if n == 0 {
 				return nil, false, s.invalid("invalid escape")
 			}
@@ -363,7 +371,7 @@ func (s *checker) readString() (raw []byte, escaped bool, err error) {
 			return nil, false, s.invalid("control character in a string")
 		default:
 			r, n := utf8.DecodeRune(data[i:])
-			if r == utf8.RuneError && n == 1 {
+			if r == utf8.RuneError && n == 1 && !s.limits.Halves {
 				return nil, false, s.invalid("invalid UTF-8")
 			}
 			i += n

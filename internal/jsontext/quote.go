@@ -47,8 +47,12 @@ func appendUnquoted(dst, content []byte) []byte {
 		content = content[i:]
 		n := escapeLen(content)
 		switch n {
-		case 0: // the text was not checked: keep it
-			return append(dst, content...)
+		case 0:
+			half := halfAt(content)
+			if half < 0 { // the text was not checked: keep it
+				return append(dst, content...)
+			}
+			dst, n = appendHalf(dst, half), halfLen
 		case 2:
 			dst = append(dst, unescapeByte(content[1]))
 		case 6:

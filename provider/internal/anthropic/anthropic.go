@@ -121,3 +121,9 @@ func (Format) HasForm(body jsontext.Object) bool {
 	return typ == "message" && body.Get("content") != nil ||
 		strings.HasPrefix(typ, "message_") || strings.HasPrefix(event, "block_")
 }
+
+// IsPiece reports whether an event has a name of the format. "Your code should
+// handle unknown event types gracefully" (Anthropic's reference of streaming).
+func (f Format) IsPiece(name string, _ []byte) bool {
+	return f.HasForm(codec.TypedObject(name))
+}

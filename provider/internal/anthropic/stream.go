@@ -1,7 +1,9 @@
 package anthropic
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -145,6 +147,13 @@ func (b *streamedBlock) emit(text string, emit func(codec.Delta)) {
 	}
 }
 
+// deltaMembers are what the known deltas have of a block. What they have besides,
+// such as estimated_tokens, is of the delta: no block has it.
+var deltaMembers = map[string][]string{
+	"text_delta": {"text"}, "thinking_delta": {"thinking"}, "signature_delta": {"signature"},
+	"compaction_delta": {"content", "encrypted_content"},
+}
+
 // add takes a delta. The input of a call and citations have separate deltas. In
 // any other delta, known or not, a text continues that of the member, and
 // anything else is the member's new value.
@@ -167,9 +176,10 @@ func (b *streamedBlock) add(delta jsontext.Object, emit func(codec.Delta)) error
 		b.Member("citations").Append(delta.Get("citation"))
 		return nil
 	}
+	names, isKnown := deltaMembers[delta.String("type")]
 	for _, m := range delta {
 		switch {
-		case m.Name == "type":
+		case m.Name == "type", isKnown && !slices.Contains(names, m.Name):
 		case jsontext.Kind(m.Value) == "string":
 			text := jsontext.Unquote(m.Value)
 			b.Member(m.Name).AppendText(text)
@@ -185,12 +195,16 @@ func (b *streamedBlock) add(delta jsontext.Object, emit func(codec.Delta)) error
 
 // json returns the block as it would have come whole. The input of a call is
 // what the fragments make. If that is not JSON, as when the model was cut
-// short, it is their text.
+// short, it is their text, and nothing if they are spaces.
 func (b *streamedBlock) json() []byte {
-	if len(b.input) > 0 {
-		input := b.input
-		if jsontext.Check(input, jsontext.Limits{Depth: codec.InputDepth - 3}) != nil {
-			input = jsontext.AppendQuote(nil, string(input))
+	if sent := jsontext.Whole(string(b.input)); strings.TrimSpace(sent) != "" {
+		limits := jsontext.Limits{Depth: codec.InputDepth - 3}
+		input := []byte(sent)
+		if jsontext.Check(input, limits) != nil {
+			input = jsontext.Mended(input)
+		}
+		if jsontext.Check(input, limits) != nil {
+			input = jsontext.AppendQuote(nil, sent)
 		}
 		b.Member("input").Set(input)
 	}

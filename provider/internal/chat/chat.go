@@ -3,6 +3,8 @@
 package chat
 
 import (
+	"bytes"
+
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
@@ -121,3 +123,7 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 func (Format) HasForm(body jsontext.Object) bool {
 	return body.Get("choices") != nil
 }
+
+// IsPiece reports whether the data begins as that of a chunk. Chunks have no name,
+// but gateways give them some.
+func (Format) IsPiece(_ string, data []byte) bool { return bytes.Contains(data, []byte(`"choices"`)) }

@@ -90,13 +90,22 @@ var (
 		"arguments", "input", "transcript", "data",
 	}
 	objects = []string{"function", "custom", legacyCall, "audio"}
+
+	// members are those of a message, of a call, and of the objects in these, that
+	// whole responses have. Any other that is no object and no list is of a delta
+	// only, such as Groq's channel, and servers refuse it in a message.
+	members = append([]string{
+		"role", "reasoning_opaque", "thought_signature", // those of reasoning are as GitHub and Google send them
+		"id", "type", "name", "expires_at",
+	}, append(objects, pieces...)...)
 )
 
 // addDelta adds the delta of a message, of a call, or of an object in one of
 // these. Within a call, the call is given.
 func (a *assembler) addDelta(object *codec.Growing, delta jsontext.Object, call *streamedCall) error {
 	for _, m := range delta {
-		if m.Name == "index" { // only streams have it
+		kind := jsontext.Kind(m.Value)
+		if kind != "object" && kind != "array" && !isMember(m) {
 			continue
 		}
 		if err := a.addMember(object.Member(m.Name), delta, m, call); err != nil {
@@ -106,6 +115,16 @@ func (a *assembler) addDelta(object *codec.Growing, delta jsontext.Object, call 
 	return nil
 }
 
+// isMember reports whether a member may be one of a message. Lists that a whole
+// response has may be null in it.
+func isMember(m jsontext.Member) bool {
+	switch m.Name {
+	case "tool_calls", "annotations", "images", "reasoning_details":
+		return jsontext.IsNull(m.Value)
+	}
+	return slices.Contains(members, m.Name)
+}
+
 // addMember adds a member of a delta.
 func (a *assembler) addMember(member *codec.Growing, delta jsontext.Object, sent jsontext.Member, call *streamedCall) error {
 	switch kind := jsontext.Kind(sent.Value); {
@@ -113,13 +132,18 @@ func (a *assembler) addMember(member *codec.Growing, delta jsontext.Object, sent
 		calls := member.AsList()
 		return delta.EachObject(sent.Name, func(_ []byte, delta jsontext.Object) error {
 			call := a.calls.find(calls, delta)
+			if call == nil { // it has come
+				return nil
+			}
 			a.emitBegin(call)
 			return a.addDelta(call.Growing, delta, call)
 		})
 	case kind == "object" && slices.Contains(objects, sent.Name):
 		inside := delta.Object(sent.Name)
 		if sent.Name == legacyCall {
-			call = a.calls.findLegacy(inside)
+			if call = a.calls.findLegacy(inside); call.repeats(member, inside) {
+				return nil
+			}
 			a.emitBegin(call)
 		}
 		return fault.Under(jsontext.Path("$", sent.Name), a.addDelta(member.AsObject(), inside, call))
@@ -193,38 +217,6 @@ func (a *assembler) emitParts(name string, parts [][]byte) {
 	}
 }
 
-// appendParts appends parts. A text before them becomes a part.
-func appendParts(member *codec.Growing, parts [][]byte) {
-	if member.IsText() {
-		text := member.JSON()
-		member.Set([]byte("[]"))
-		if !codec.IsEmpty(text) {
-			member.Append(textPart(text).JSON())
-		}
-	}
-	member.Append(parts...)
-}
-
-// appendText appends to a text. After parts, the text is one of them.
-func appendText(member *codec.Growing, text string) {
-	if !member.IsList() {
-		member.AppendText(text)
-		return
-	}
-	if text == "" {
-		return
-	}
-	n := member.Len()
-	if n > 0 && !member.Element(n-1).IsWhole() {
-		n--
-	}
-	part := member.Element(n)
-	if part.IsEmpty() {
-		part.Member("type").Set([]byte(`"text"`))
-	}
-	part.Member("text").AppendText(text)
-}
-
 // callFinder finds the call to which a delta belongs.
 type callFinder struct {
 	last    *streamedCall
@@ -240,7 +232,8 @@ type streamedCall struct {
 	*codec.Growing
 }
 
-// find returns the call of a delta, or a new call. The index identifies a call.
+// find returns the call of a delta, or a new call, and nil for one that has come
+// whole, as some servers send each twice. The index identifies a call.
 // Some providers send no index, and some send the same one with every call:
 // then a new id begins a call, if it comes with a name.
 func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *streamedCall {
@@ -251,6 +244,15 @@ func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *streamed
 		found = f.byIndex[index]
 		if found != nil && id != "" && found.id != "" && found.id != id && nameOf(delta) != "" {
 			found = nil
+		}
+		if found != nil && (id == "" || id == found.id) {
+			function := delta.Object("function")
+			switch has := found.Member("function"); {
+			case found.repeats(has, function):
+				return nil
+			case id == "" && nameOf(delta) != "" && isObject(has.Member("arguments").JSON()) && isObject(function.Get("arguments")):
+				found = nil // another one, of a server without ids
+			}
 		}
 	case id != "":
 		found = f.byID[id]
@@ -278,6 +280,18 @@ func (f *callFinder) findLegacy(delta jsontext.Object) *streamedCall {
 		f.legacy = &streamedCall{name: delta.String("name")}
 	}
 	return f.legacy
+}
+
+// repeats reports whether the delta of a call that has begun is all of it once more.
+func (c *streamedCall) repeats(has *codec.Growing, delta jsontext.Object) bool {
+	return c.begun && delta.String("name") == c.name && isObject(delta.Get("arguments")) &&
+		codec.EqualJSON(has.Member("arguments").JSON(), delta.Get("arguments"))
+}
+
+// isObject reports whether arguments are a text that is an object with members.
+func isObject(arguments []byte) bool {
+	input, _ := codec.ArgumentsInput(arguments)
+	return jsontext.Kind(input) == "object" && len(input) > len("{}")
 }
 
 // nameOf returns the name of the tool in the delta of a call.

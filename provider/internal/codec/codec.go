@@ -51,6 +51,10 @@ type Format interface {
 	// of one.
 	HasForm(body jsontext.Object) bool
 
+	// IsPiece reports whether an event of this name, with data that is no JSON
+	// object, may have been a piece of a response.
+	IsPiece(name string, data []byte) bool
+
 	// Summarize sets what a response, or an event of one, says of itself.
 	Summarize(s *Summary, body jsontext.Object)
 

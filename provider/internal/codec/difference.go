@@ -161,8 +161,9 @@ func EqualJSON(a, b []byte) bool {
 
 // ArgumentsInput returns the input of a call whose arguments are written as a
 // string: an object, the string itself if its text is not an object. It is nil
-// for no arguments: null, an empty text, or the text null, which some providers
-// send for tools without arguments. plain is what [InputArguments] returns for
+// for no arguments: null, a text without anything but spaces, or the text null,
+// which some providers send for tools without arguments. As in encoding/json,
+// U+FFFD stands for a half of a surrogate pair that is alone. plain is what [InputArguments] returns for
 // the input, or nil if that is not what was sent: a [Difference] then has what
 // was sent.
 func ArgumentsInput(arguments []byte) (input, plain []byte) {
@@ -176,12 +177,18 @@ func ArgumentsInput(arguments []byte) (input, plain []byte) {
 		return arguments, nil
 	}
 	inner := jsontext.AppendUnquoted(make([]byte, 0, len(arguments)), arguments)
-	if text := bytes.TrimSpace(inner); len(inner) == 0 || string(text) == "null" {
+	if text := bytes.TrimSpace(inner); len(text) == 0 || string(text) == "null" {
 		return nil, nil
 	}
-	limits := jsontext.Limits{Depth: InputDepth}
-	if jsontext.Kind(inner) != "object" || jsontext.Check(inner, limits) != nil {
+	if jsontext.Kind(inner) != "object" {
 		return arguments, arguments
+	}
+	limits := jsontext.Limits{Depth: InputDepth}
+	if jsontext.Check(inner, limits) != nil {
+		if input = jsontext.Mended(inner); jsontext.Check(input, limits) != nil {
+			return arguments, arguments
+		}
+		return jsontext.AppendCompact(nil, input), nil
 	}
 	if input = jsontext.AppendCompact(inner[:0], inner); len(input) == len(inner) {
 		plain = arguments

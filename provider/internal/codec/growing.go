@@ -136,7 +136,7 @@ func (g *Growing) JSON() []byte {
 	case g.IsWhole():
 		return g.whole
 	case g.IsText():
-		return jsontext.AppendQuote(nil, string(g.text))
+		return jsontext.AppendQuote(nil, jsontext.Whole(string(g.text)))
 	case g.IsList():
 		elements := make([][]byte, 0, len(g.elements))
 		for _, element := range g.elements {

@@ -194,3 +194,8 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 func (Format) HasForm(body jsontext.Object) bool {
 	return body.Get("candidates") != nil || body.Get("usageMetadata") != nil || body.Get("promptFeedback") != nil
 }
+
+// IsPiece reports whether the data begins as that of a chunk. Chunks have no name.
+func (Format) IsPiece(_ string, data []byte) bool {
+	return bytes.Contains(data, []byte(`"candidates"`))
+}

@@ -204,7 +204,7 @@ func (p *streamedPart) json() []byte {
 		whole := jsontext.Object{}.With(p.as, p.whole().JSON())
 		return append(whole, p.members.Object()...).JSON()
 	case len(p.text) > 0:
-		whole := jsontext.Object{}.WithString("text", string(p.text))
+		whole := jsontext.Object{}.WithString("text", jsontext.Whole(string(p.text)))
 		if p.thought {
 			whole = whole.With("thought", []byte("true"))
 		}

@@ -166,3 +166,6 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 func (Format) HasForm(body jsontext.Object) bool {
 	return strings.HasPrefix(body.String("type"), "response.") || body.String("object") == "response"
 }
+
+// IsPiece reports whether an event has a name of the format.
+func (f Format) IsPiece(name string, _ []byte) bool { return f.HasForm(codec.TypedObject(name)) }

@@ -88,6 +88,8 @@ func (a *assembler) Add(event jsontext.Object) error {
 		return a.setPart(event, "content")
 	case "response.reasoning_summary_part":
 		return a.setPart(event, "summary")
+	case "response.output_text.annotation":
+		return a.addAnnotation(event)
 	}
 	place, ok := textPlaces[what]
 	if !ok {
@@ -212,6 +214,23 @@ func (a *assembler) setPart(event jsontext.Object, list string) error {
 		return err
 	}
 	part.Set(event.Get("part"))
+	return nil
+}
+
+// addAnnotation takes an annotation of a text.
+func (a *assembler) addAnnotation(event jsontext.Object) error {
+	item, err := a.item(event)
+	if item == nil || err != nil {
+		return err
+	}
+	if err := event.Want("annotation", "object"); err != nil {
+		return err
+	}
+	part, err := item.part(event, "content")
+	if err != nil {
+		return err
+	}
+	part.Member("annotations").Append(event.Get("annotation"))
 	return nil
 }
 
