@@ -360,8 +360,8 @@ func (r *looping) ask(name string) error {
 		}
 		err := r.Agents[name].Ask(turn.Context(r.ctx), turn)
 		steps, ended, _ := r.progress()
-		if noted := turn.lastFailure(); err == nil && steps == before && noted != nil {
-			err = noted
+		if err == nil && steps == before {
+			err = turn.unheard()
 		}
 		failed, may := passing(err, turn.lastFailure())
 		switch {

@@ -36,11 +36,14 @@ func passing(err error, noted *passingError) (*passingError, bool) {
 }
 
 // noteFailure notes that a request has failed with an error that may pass, or
-// with nil that it has not.
+// with nil that it has not. If after is negative, its answer is lost, and the error
+// says of itself whether it may pass.
 func (t *Turn) noteFailure(err error, after time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.failure = nil; err != nil {
+	if after < 0 {
+		t.lost = err
+	} else if t.failure, t.lost = nil, nil; err != nil {
 		t.failure = &passingError{Err: err, After: after}
 	}
 }
@@ -49,4 +52,14 @@ func (t *Turn) lastFailure() *passingError {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.failure
+}
+
+// unheard returns what was noted, for an Ask that has not heard of it.
+func (t *Turn) unheard() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failure != nil {
+		return t.failure
+	}
+	return t.lost
 }

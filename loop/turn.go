@@ -54,6 +54,7 @@ type Turn struct {
 	suspended []suspendedCall
 	late      []state.ToolCall // whose results the model has not been shown at the end of a prompt
 	failure   *passingError    // of the last request, or nil
+	lost      error            // why its answer is not recorded, or nil
 	ended     *ending          // what comes after the last answer, or nil
 	cut       []tool.Result    // of the calls of the last answer, if it was cut
 }

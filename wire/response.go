@@ -123,6 +123,7 @@ func (c *call) receiveWhole(resp *http.Response, compressed bool) {
 		return
 	}
 	if err := c.recordWhole(body, compressed); err != nil {
+		c.noteLost(err)
 		fail(resp, body, err)
 		return
 	}
@@ -150,11 +151,7 @@ func (c *call) recordWhole(body []byte, compressed bool) error {
 	}
 	r, err := c.format.DecodeResponse(body)
 	if err != nil {
-		err = notRecorded(err)
-		if isReported(err) { // as in a stream
-			noteFailure(c.ctx, nil, err)
-		}
-		return err
+		return notRecorded(err)
 	}
 	return c.record(r)
 }
@@ -165,8 +162,7 @@ type wholeBody struct {
 	io.Closer
 }
 
-// failedBody is a body that is not recorded. The error comes with its last bytes,
-// and again when it is closed: a reader may stop at the end of what it needs.
+// failedBody is a body that is not recorded. The error comes with its last bytes.
 type failedBody struct {
 	read *bytes.Reader
 	io.Closer
@@ -197,8 +193,8 @@ type streamBody struct {
 	err      error // of each Read from now on, nil before the end
 }
 
-// Read passes on what has come. An answer that cannot be recorded is an error
-// in place of its last bytes, since the reader may not read on.
+// Read passes on what has come. An answer that cannot be recorded is an error that
+// comes with its last bytes.
 func (b *streamBody) Read(p []byte) (int, error) {
 	if err := b.failure(); err != nil {
 		return 0, err
@@ -211,12 +207,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 		if full || b.stream.Done() || b.stream.Failed() || errors.Is(err, io.EOF) {
 			if failed := b.end(); failed != nil {
 				b.err = failed
-				if isReported(failed) {
-					noteFailure(b.call.ctx, nil, failed)
-				}
-				if !isReported(failed) {
-					n = 0
-				}
+				b.call.noteLost(failed)
 				return n, failed
 			}
 		}
@@ -238,9 +229,18 @@ func (b *streamBody) failure() error {
 	return b.err
 }
 
-// isReported reports whether the reader is to have what has come before the
-// error: the event in which the provider reports it, or all of a stream that
-// was cut.
+// noteLost tells the turn that an answer is not recorded: a reader that stops at the
+// last event of a stream, or at the end of the JSON, does not see the error.
+func (c *call) noteLost(err error) {
+	if isReported(err) {
+		noteFailure(c.ctx, nil, err)
+	} else if c.ctx.Err() == nil {
+		runctx.NoteFailure(c.ctx, err, -1)
+	}
+}
+
+// isReported reports whether the provider reports the error, or has cut the stream.
+// The same request may succeed later.
 func isReported(err error) bool {
 	var reported *provider.ResponseError
 	return errors.As(err, &reported) || errors.Is(err, provider.ErrIncomplete)

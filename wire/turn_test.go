@@ -244,3 +244,36 @@ func TestTurnOfAnotherState(t *testing.T) {
 	require.NotContains(t, p.bodies[1], "shop_note")
 	require.Contains(t, p.bodies[2], "shop_note")
 }
+
+// A program that reads no further than the last event, or the end of the JSON, does
+// not see that the answer is not recorded. The Loop hears of it.
+func TestTheLoopHearsOfAnAnswerThatIsNotRecorded(t *testing.T) {
+	const text = "A text that is too long for the State."
+	const stream = `data: {"choices":[{"delta":{"content":"` + text + `"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
+		"whole":    saysText(text),
+		"streamed": status(200, stream, "Content-Type", "text/event-stream"),
+	} {
+		p := &provided{answers: []func(*http.Request) (*http.Response, error){answer}}
+		client := &http.Client{Transport: &wire.Transport{Base: p}}
+		l := &loop.Loop{Agents: map[string]loop.Agent{"": {Ask: func(ctx context.Context, _ *loop.Turn) error {
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+chatPath, strings.NewReader(`{"model":"m"}`))
+			if err != nil {
+				return err
+			}
+			resp, err := client.Do(req)
+			if err != nil {
+				return err
+			}
+			body, _ := io.ReadAll(resp.Body)
+			require.Contains(t, string(body), text)
+			return resp.Body.Close()
+		}}}}
+		st := state.New(state.MustSchema(state.Limits{ValueBytes: 100}))
+		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("Hi!")}))
+		_, err := l.Run(t.Context(), st)
+		require.ErrorIs(t, err, state.ErrLimitExceeded, name)
+		require.ErrorContains(t, err, "wire: answer not recorded: ", name)
+		require.Len(t, p.bodies, 1, "it has been paid for")
+	}
+}

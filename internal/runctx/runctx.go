@@ -149,7 +149,8 @@ type failureKey struct{}
 
 // WithFailures returns a context in which note is told of requests to a model
 // that have failed and may be made again, and after which time, if the provider
-// says one. A request that is answered is told with a nil error.
+// says one. A request that is answered is told with a nil error, and an answer that
+// is not recorded with a negative time.
 func WithFailures(ctx context.Context, note func(err error, after time.Duration)) context.Context {
 	return context.WithValue(ctx, failureKey{}, note)
 }
