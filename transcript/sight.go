@@ -377,11 +377,13 @@ const recentResults = 8
 
 // reported returns how many tokens the latest request of the agent and its answer
 // have in the next one, if the provider has reported it and the window has not
-// moved since, and the index of the messages that came since.
-func (s *sight) reported() (tokens, since int) {
+// moved since, the index of the messages that came since, and whether the provider
+// has called its own tools for that answer. Unless such answers are wanted, an
+// earlier one counts.
+func (s *sight) reported(wantServed bool) (tokens, since int, isServed bool) {
 	history := s.st.History()
 	n := history.Len()
-	end := len(s.shown)
+	end, spoken := len(s.shown), false
 	for i := n - 1; i >= max(0, n-recentResults); i-- {
 		r, ok := history.At(i)
 		if !ok || r.Agent != s.st.Agent() {
@@ -391,18 +393,24 @@ func (s *sight) reported() (tokens, since int) {
 		if place == none {
 			break
 		}
-		spoken := slices.ContainsFunc(s.shown[place+1:end], isRequest)
+		said := slices.ContainsFunc(s.shown[place+1:end], isRequest)
 		if since == 0 {
+			calls, _ := served(r.Output)
+			if spoken = spoken || said; calls > 0 && !wantServed {
+				end = place
+				continue
+			}
+			isServed = calls > 0
 			if tokens, since = tokensInNext(r), place+1; !spoken {
 				break
 			}
-		} else if spoken {
+		} else if said {
 			break // a turn before
 		}
 		tokens -= thought(r)
 		end = place
 	}
-	return max(tokens, 0), since
+	return max(tokens, 0), since, isServed
 }
 
 // placeOfAnswer returns where the answer of a result ends in what is shown, in

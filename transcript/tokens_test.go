@@ -142,6 +142,49 @@ func TestTokensOfServedTools(t *testing.T) {
 	}
 }
 
+// showsAll reports whether a window with a Target shows all messages.
+func showsAll(t *testing.T, st *state.State, target int) bool {
+	t.Helper()
+	msgs, err := (&transcript.Window{Target: target, Keep: 1}).Messages(t.Context(), st.Snapshot(), 0)
+	return err == nil && len(msgs) == len(state.Messages.GetOr(st, nil))
+}
+
+// What a provider's own search has read is in its report, and not in the next
+// request: what was known before counts.
+func TestWindowDoesNotBelieveTheReportOfASearch(t *testing.T) {
+	prose := strings.Repeat("the quick brown fox ", 5000) // 20 000 tokens
+	searched, err := provider.OpenAIResponses.DecodeResponse([]byte(`{"object":"response","status":"completed","output":[
+		{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"fox"}},
+		{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"It is there.","annotations":[]}]}],
+		"usage":{"input_tokens":17391,"output_tokens":50}}`))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name             string
+		before, reported int
+		known            int
+	}{
+		{"the first answer", 0, 17_391, 100},
+		{"a long one", 28_000, 200_000, 28_160},
+		{"little was found", 28_000, 57_000, 28_700},
+	} {
+		st := state.New(nil)
+		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("look")}))
+		if c.before > 0 {
+			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText(prose)}))
+			answer(t, st, state.Usage{Input: c.before, Output: 5}, state.AssistantText("Yes."))
+			require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("search")}))
+		}
+		result := searched
+		result.Usage.Input = c.reported
+		require.NoError(t, st.History().Append(result))
+		require.NoError(t, state.Messages.Set(st, []state.Message{state.UserText("and now?")}))
+		require.True(t, showsAll(t, st, c.known*11/10), c.name)
+		if c.before > 0 {
+			require.False(t, showsAll(t, st, c.known*9/10), c.name)
+		}
+	}
+}
+
 // Of new messages there are as many more tokens than estimated as of those that
 // the provider has counted.
 func TestWindowLearnsTheTokenizer(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
@@ -105,13 +106,20 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 		return
 	}
 	u.Identify(body.String("model"), body.String("id"), stop)
-	input := u.Input - u.CacheRead - u.CacheWrite // what is reported again replaces it
-	codec.SetCount(&input, usage, "input_tokens")
-	codec.SetCount(&u.CacheRead, usage, "cache_read_input_tokens")
-	codec.SetCount(&u.CacheWrite, usage, "cache_creation_input_tokens")
-	codec.SetCount(&u.Output, usage, "output_tokens")
-	codec.SetCount(&u.Reasoning, usage.Object("output_tokens_details"), "thinking_tokens")
-	u.Input = input + u.CacheRead + u.CacheWrite
+	counts := func(input, read, write int) (int, int, int) {
+		codec.SetCount(&input, usage, "input_tokens")
+		codec.SetCount(&read, usage, "cache_read_input_tokens")
+		codec.SetCount(&write, usage, "cache_creation_input_tokens")
+		return input, read, write
+	}
+	if input, read, write := counts(0, 0, 0); input+read+write > 0 { // what is reported again replaces it
+		input, u.CacheRead, u.CacheWrite = counts(u.Input-u.CacheRead-u.CacheWrite, u.CacheRead, u.CacheWrite)
+		u.Input = input + u.CacheRead + u.CacheWrite
+	}
+	var r state.Usage
+	codec.SetCount(&r.Output, usage, "output_tokens")
+	codec.SetCount(&r.Reasoning, usage.Object("output_tokens_details"), "thinking_tokens")
+	u.Report(r)
 }
 
 // HasForm reports whether a body is a response or an event of one.

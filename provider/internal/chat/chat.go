@@ -84,9 +84,10 @@ func (f Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Re
 	return r, fault.Under("$.choices[0].message", err)
 }
 
-// Summarize reads a response or a chunk. Most providers count
-// reasoning within the completion. xAI and Google do not: there the total is
-// larger than the sum, and the rest is reasoning.
+// Summarize reads a response or a chunk. Most providers count reasoning within the
+// completion, and sounds within the prompt. Where the total is larger than the sum,
+// the rest is the reasoning that is reported (xAI), the sounds of the prompt
+// (Mistral), or output of which nothing is known (Google).
 func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 	var stop []byte
 	_ = body.EachObject("choices", func(_ []byte, choice jsontext.Object) error { // as far as it can be read
@@ -104,19 +105,28 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 		return
 	}
 	input, output := usage.Object("prompt_tokens_details"), usage.Object("completion_tokens_details")
-	codec.SetCount(&u.Input, usage, "prompt_tokens")
-	codec.SetCount(&u.Output, usage, "completion_tokens")
-	codec.SetCount(&u.CacheRead, usage, "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
-	codec.SetCount(&u.CacheRead, input, "cached_tokens")
-	codec.SetCount(&u.CacheWrite, input, "cache_write_tokens")
-	codec.SetCount(&u.Reasoning, usage, "reasoning_tokens")
-	codec.SetCount(&u.Reasoning, output, "reasoning_tokens")
-	total := 0
+	var r state.Usage
+	codec.SetCount(&r.Input, usage, "prompt_tokens")
+	codec.SetCount(&r.Output, usage, "completion_tokens")
+	codec.SetCount(&r.CacheRead, usage, "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens")
+	codec.SetCount(&r.CacheRead, input, "cached_tokens")
+	codec.SetCount(&r.CacheWrite, input, "cache_write_tokens")
+	codec.SetCount(&r.Reasoning, usage, "reasoning_tokens")
+	codec.SetCount(&r.Reasoning, output, "reasoning_tokens")
+	total, audio := 0, 0
 	codec.SetCount(&total, usage, "total_tokens")
-	if rest := total - u.Input - u.Output; rest > 0 && usage.Get("prompt_tokens") != nil && usage.Get("completion_tokens") != nil {
-		u.Output += rest
-		u.Reasoning = max(u.Reasoning, rest)
+	codec.SetCount(&audio, input, "audio_tokens")
+	rest := total - r.Input - r.Output
+	switch isCounted := usage.Get("prompt_tokens") != nil && usage.Get("completion_tokens") != nil; {
+	case rest <= 0 || !isCounted:
+	case rest == audio && rest != r.Reasoning:
+		r.Input += rest
+	case rest == audio+r.Reasoning:
+		r.Input, r.Output = r.Input+audio, r.Output+r.Reasoning
+	default:
+		r.Output += rest
 	}
+	u.Report(r)
 }
 
 // HasForm reports whether a body is a response or an event of one.

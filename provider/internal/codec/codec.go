@@ -190,6 +190,21 @@ func (u *Summary) Identify(model, id string, stop []byte) {
 	set(&u.StopReason, StopReason(stop))
 }
 
+// Report sets the counts that are reported. A zero does not undo what was reported
+// before: some servers end a stream with zeros.
+func (u *Summary) Report(counts state.Usage) {
+	set := func(count *int, n int) {
+		if n > 0 {
+			*count = n
+		}
+	}
+	set(&u.Input, counts.Input)
+	set(&u.Output, counts.Output)
+	set(&u.CacheRead, counts.CacheRead)
+	set(&u.CacheWrite, counts.CacheWrite)
+	set(&u.Reasoning, counts.Reasoning)
+}
+
 // SetCount sets a count to the first member that is a count.
 func SetCount(count *int, members jsontext.Object, names ...string) {
 	for _, name := range names {

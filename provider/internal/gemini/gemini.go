@@ -176,18 +176,23 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 	if usage == nil {
 		return
 	}
-	input, output, tools := 0, 0, 0
-	codec.SetCount(&input, usage, "promptTokenCount")
+	var r state.Usage
+	tools, thoughts := 0, u.Reasoning
+	codec.SetCount(&r.Input, usage, "promptTokenCount")
 	codec.SetCount(&tools, usage, "toolUsePromptTokenCount")
-	codec.SetCount(&output, usage, "candidatesTokenCount")
-	codec.SetCount(&u.CacheRead, usage, "cachedContentTokenCount")
-	codec.SetCount(&u.Reasoning, usage, "thoughtsTokenCount")
-	if input > 0 {
-		u.Input = input + tools
+	codec.SetCount(&r.Output, usage, "candidatesTokenCount")
+	codec.SetCount(&r.CacheRead, usage, "cachedContentTokenCount")
+	codec.SetCount(&r.Reasoning, usage, "thoughtsTokenCount")
+	if r.Input > 0 {
+		r.Input += tools
 	}
-	if n := output + u.Reasoning; n > 0 {
-		u.Output = n
+	if r.Reasoning > 0 {
+		thoughts = r.Reasoning
 	}
+	if r.Output+r.Reasoning > 0 {
+		r.Output += thoughts
+	}
+	u.Report(r)
 }
 
 // HasForm reports whether a body is a response or an event of one.

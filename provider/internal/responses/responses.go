@@ -154,12 +154,14 @@ func (Format) Summarize(u *codec.Summary, body jsontext.Object) {
 	}
 	u.Identify(body.String("model"), body.String("id"), stopReason(body))
 	usage := body.Object("usage")
-	codec.SetCount(&u.Input, usage, "input_tokens")
-	codec.SetCount(&u.Output, usage, "output_tokens")
+	var r state.Usage
+	codec.SetCount(&r.Input, usage, "input_tokens")
+	codec.SetCount(&r.Output, usage, "output_tokens")
 	input := usage.Object("input_tokens_details")
-	codec.SetCount(&u.CacheRead, input, "cached_tokens")
-	codec.SetCount(&u.CacheWrite, input, "cache_write_tokens")
-	codec.SetCount(&u.Reasoning, usage.Object("output_tokens_details"), "reasoning_tokens")
+	codec.SetCount(&r.CacheRead, input, "cached_tokens")
+	codec.SetCount(&r.CacheWrite, input, "cache_write_tokens")
+	codec.SetCount(&r.Reasoning, usage.Object("output_tokens_details"), "reasoning_tokens")
+	u.Report(r)
 }
 
 // HasForm reports whether a body is a response or an event of one.
