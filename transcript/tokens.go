@@ -12,8 +12,8 @@ import (
 // EstimateTokens returns about how many tokens a message has, without the table
 // of a tokenizer. Texts, and the JSON of calls and results, are cut into words,
 // numbers, marks and spaces, as the tokenizers of OpenAI do; those of others count
-// up to 1.4 times as many. A picture or another file counts as 1 100 tokens,
-// however large it is, and a large result as much as [Shown] shows of it. A message
+// up to 1.4 times as many. A picture counts by its pixels, a PDF by its pages, and
+// another file as 1 100 tokens, as does one that is not in the message; a large result as much as [Shown] shows of it. A message
 // that is nil has none.
 func EstimateTokens(m state.Message) int {
 	tokens := messageTokens
@@ -53,11 +53,11 @@ func EstimateTokens(m state.Message) int {
 }
 
 const (
-	messageTokens = 4 // around each message
-	callTokens    = 8 // around each call
-	resultTokens  = 4 // around a result
-	fileTokens    = 1100
-	sealedBytes   = 6 // of sealed reasoning, for one token of it
+	messageTokens = 4    // around each message
+	callTokens    = 8    // around each call
+	resultTokens  = 4    // around a result
+	fileTokens    = 1100 // a file of which nothing is known
+	sealedBytes   = 6    // of sealed reasoning, for one token of it
 )
 
 // valueTokens adds up the tokens of the texts in a value, each with the name of
@@ -103,14 +103,14 @@ func besideText(name, text string) int {
 	case "signature", "thoughtSignature", "thought_signature", "encrypted_content":
 		return len(text) / sealedBytes
 	case "image_url", "file_id", "fileUri", "file_uri":
-		return fileTokens
-	case "data", "file_data":
+		return mediaTokens(text)
+	case "data", "file_data", "blob": // the last of an MCP resource
 		if !strings.ContainsAny(text, " \n") { // a document may be a text
-			return fileTokens
+			return mediaTokens(text)
 		}
 	}
 	if strings.HasPrefix(text, "data:") {
-		return fileTokens
+		return mediaTokens(text)
 	}
 	return 0
 }

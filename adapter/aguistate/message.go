@@ -88,24 +88,60 @@ func (m *message) userMessage() (state.Message, error) {
 	}
 	var out []state.JSON
 	for _, p := range parts {
-		if p.Type == "binary" && strings.HasPrefix(p.MimeType, "image/") {
-			p.Type, p.Source = "image", &source{"data", p.Data, p.MimeType}
-			if p.URL != "" {
-				p.Source = &source{"url", p.URL, p.MimeType}
-			}
-		}
-		switch {
-		case p.Type == "text":
-			out = append(out, state.JSON(encode(part{Type: "text", Text: p.Text})))
-		case p.Type == "image" && p.Source != nil && p.Source.Type == "url":
-			out = append(out, imagePart(p.Source.Value))
-		case p.Type == "image" && p.Source != nil && p.Source.Type == "data":
-			out = append(out, imagePart("data:"+p.Source.MimeType+";base64,"+p.Source.Value))
-		default:
-			return nil, invalid("message %q has a part of type %q: only texts and images can be sent", m.ID, p.Type)
-		}
+		out = append(out, p.content())
 	}
 	return state.Parts("user", out...)
+}
+
+// content returns what a user has sent as a part of a message: a text as it is,
+// pictures in the words of OpenAI and other files in those of Gemini, which name
+// their type. Package provider translates them. A text stands for what cannot be
+// sent: a client sends all messages each time, and an error would end the thread.
+func (p part) content() state.JSON {
+	if p.Type == "binary" {
+		p.Type = fileType(p.MimeType)
+		p.Source = &source{"data", p.Data, p.MimeType}
+		if p.URL != "" {
+			p.Source = &source{"url", p.URL, p.MimeType}
+		}
+	}
+	isFile := slices.Contains([]string{"image", "document", "audio", "video"}, p.Type)
+	switch {
+	case p.Type == "text":
+		return state.JSON(encode(part{Type: "text", Text: p.Text}))
+	case !isFile || p.Source == nil || p.Source.Value == "":
+	case p.Source.Type == "url" && p.Type == "image":
+		return imagePart(p.Source.Value)
+	case p.Source.Type == "data" && p.Type == "image":
+		return imagePart("data:" + p.Source.MimeType + ";base64," + p.Source.Value)
+	case p.Source.Type == "url":
+		return filePart("fileData", "fileUri", *p.Source)
+	case p.Source.Type == "data" && p.Source.MimeType != "":
+		return filePart("inlineData", "data", *p.Source)
+	}
+	kind := p.Type
+	if !isFile {
+		kind = "content"
+	}
+	return state.JSON(encode(part{Type: "text", Text: "[" + kind + " left out]"}))
+}
+
+// fileType returns the type of a part with a file.
+func fileType(mime string) string {
+	switch kind, _, _ := strings.Cut(mime, "/"); kind {
+	case "image", "audio", "video":
+		return kind
+	}
+	return "document"
+}
+
+// filePart returns a file in the words of Gemini.
+func filePart(name, at string, file source) state.JSON {
+	var blob jsontext.Object
+	if file.MimeType != "" {
+		blob = blob.WithString("mimeType", file.MimeType)
+	}
+	return state.JSON(jsontext.Object{}.With(name, blob.WithString(at, file.Value).JSON()).JSON())
 }
 
 // imagePart returns a picture in the words of OpenAI, which package provider
@@ -124,6 +160,8 @@ func contentOf(m state.TextMessage, redact func(string) string) (content json.Ra
 	var parts []struct {
 		Type, Text, Thinking string
 		ImageURL             struct{ URL string } `json:"image_url"`
+
+		InlineData, FileData *struct{ MimeType, Data, FileURI string }
 	}
 	if json.Unmarshal([]byte(m.Content()), &parts) != nil {
 		return quote(redact(m.Text())), redact(reasoning)
@@ -140,9 +178,13 @@ func contentOf(m state.TextMessage, redact func(string) string) (content json.Ra
 			shown = append(shown, part{Type: "image", Source: &source{"data", data, mime}})
 		case p.Type == "image_url":
 			shown = append(shown, part{Type: "image", Source: &source{"url", redact(p.ImageURL.URL), ""}})
+		case p.InlineData != nil:
+			shown = append(shown, part{Type: fileType(p.InlineData.MimeType), Source: &source{"data", p.InlineData.Data, p.InlineData.MimeType}})
+		case p.FileData != nil:
+			shown = append(shown, part{Type: fileType(p.FileData.MimeType), Source: &source{"url", redact(p.FileData.FileURI), p.FileData.MimeType}})
 		}
 	}
-	if m.Role() != "user" || !slices.ContainsFunc(shown, func(p part) bool { return p.Type == "image" }) {
+	if m.Role() != "user" || !slices.ContainsFunc(shown, func(p part) bool { return p.Type != "text" }) {
 		return quote(redact(m.Text())), redact(reasoning)
 	}
 	return encode(shown), redact(reasoning)

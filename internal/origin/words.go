@@ -95,8 +95,13 @@ func SaysIn(m state.TextMessage, format string) bool {
 // any format that has parts there, or of the Model Context Protocol.
 func IsContent(part jsontext.Object) bool {
 	switch part.String("type") {
-	case "image", "audio", "resource", "resource_link", "image_url":
+	case "image", "audio", "resource", "resource_link", "image_url", "document_url":
 		return true
+	}
+	for _, name := range [...]string{"file", "input_audio", "inlineData", "inline_data", "fileData", "file_data"} {
+		if part.Object(name) != nil {
+			return true
+		}
 	}
 	return InWords(OpenAIResponses, RoleTool, part) || InWords(Anthropic, RoleTool, part)
 }

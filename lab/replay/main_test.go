@@ -20,10 +20,12 @@ const (
 	frames = `{"exchanges":[{"api":"mcp_jsonrpc","status":200,"request":{},"stream":[]},{"api":"mcp_jsonrpc","status":200,"request":{},"stream":[]}]}`
 	call   = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"model":"m","messages":[{"role":"user","content":"hi"}]},"response":{"choices":[{"message":{"role":"assistant","content":"hello"}}]}}]}`
 	// The provider took a result that answers no call.
-	orphan  = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"messages":[{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"1","content":"a"}]},"response":{"choices":[]}}]}`
-	refusal = `{"exchanges":[{"api":"openai_chat","vendor":"V","status":400,"request":{"model":"m","messages":[{"role":"tool","tool_call_id":"1","content":"a"}]},"response":{"error":{"code":"400","message":"no"}}}]}`
-	cut     = `[{"id":"r","choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}]`
-	nothing = `{"exchanges":[{"api":"anthropic_messages","status":200,"request":{"messages":[{"role":"user","content":"hi"}]},"stream":[{"event":"x"}]}]}`
+	orphan    = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"messages":[{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"1","content":"a"}]},"response":{"choices":[]}}]}`
+	refusal   = `{"exchanges":[{"api":"openai_chat","vendor":"V","status":400,"request":{"model":"m","messages":[{"role":"tool","tool_call_id":"1","content":"a"}]},"response":{"error":{"code":"400","message":"no"}}}]}`
+	cut       = `[{"id":"r","choices":[{"index":0,"delta":{"role":"assistant","content":"a"}}]}]`
+	commented = `{"exchanges":[{"api":"openai_chat","status":200,"request":{"messages":[{"role":"user","content":"hi"}]},"stream":": PROCESSING\n\n: AGAIN\ndata: {\"id\":\"r\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"}]}`
+	answered  = `{"src":"a","url":"https://api.openai.com/v1/chat/completions","status":200,"response":{"id":"r","choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}}`
+	nothing   = `{"exchanges":[{"api":"anthropic_messages","status":200,"request":{"messages":[{"role":"user","content":"hi"}]},"stream":[{"event":"x"}]}]}`
 )
 
 func TestReplay(t *testing.T) {
@@ -55,6 +57,10 @@ func TestReplay(t *testing.T) {
 			[]string{"1/1", "requests that a provider refused:\n", "a.json: $.exchanges[0].request (V, m): 400 no (found: orphan-result)", "(V m)\n", "V: m 1"}, []string{"failure", "FAILED"}},
 		{"a stream that broke off", map[string]string{"a.json": call, "b.json": cut}, nil, true,
 			[]string{"streams that are not whole:\n", "b.json: $: it broke off"}, []string{"failure", "FAILED"}},
+		{"a stream with comments", map[string]string{"a.json": commented}, nil, true,
+			[]string{"1/1"}, []string{"failure", "FAILED"}},
+		{"lines that have only an answer", map[string]string{"a.jsonl": answered + "\n" + answered + "\n"}, nil, true,
+			[]string{"OpenAI chat", "total of 1 file"}, []string{"an object with", "failure", "FAILED"}},
 		{"a stream of nothing", map[string]string{"a.json": nothing}, nil, false,
 			[]string{"FAILED", "none of its 1 events is one of Anthropic"}, nil},
 		{"nothing", nil, nil, false, []string{"no conversation was found"}, nil},

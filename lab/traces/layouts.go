@@ -52,9 +52,14 @@ func callsIn(path string, o jsontext.Object) (list []httpCall, ok bool, err erro
 	return nil, false, nil
 }
 
-// isCall reports whether an object is one recorded call.
+// isCall reports whether an object is one recorded call. It may have only an answer
+// if it names the API, or the address from which that is plain.
 func isCall(o jsontext.Object) bool {
 	request := jsontext.Kind(o.Get("request"))
+	if jsontext.IsNull(o.Get("request")) {
+		isNamed := jsontext.Kind(o.Get("api")) == "string" || jsontext.Kind(o.Get("url")) == "string"
+		return isNamed && (!jsontext.IsNull(o.Get("response")) || !jsontext.IsNull(o.Get("stream")))
+	}
 	return (request == "object" || request == "string" && o.Get("api") != nil) && (o.Get("response") != nil || o.Get("stream") != nil)
 }
 

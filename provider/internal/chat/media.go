@@ -50,7 +50,7 @@ func encodePart(role string, p codec.Part) (part jsontext.Object, written []stri
 	case p.Kind == codec.PartAudio && p.Data != "" && format != "":
 		audio := jsontext.Object{}.WithString("data", p.Data).WithString("format", format)
 		return codec.TypedObject("input_audio").With("input_audio", audio.JSON()), nil
-	case p.Kind == codec.PartFile && p.Data != "":
+	case p.Kind == codec.PartFile && p.Data != "" && !p.IsVideo():
 		file := jsontext.Object{}.WithString("filename", fileName(p)).WithString("file_data", p.DataURL())
 		return codec.TypedObject("file").With("file", file.JSON()), []string{p.NameAt}
 	}

@@ -44,6 +44,10 @@ type PartReader func(part jsontext.Object) (Part, bool)
 // IsMedia reports whether the part is an image, a sound or a file.
 func (p Part) IsMedia() bool { return p.Kind >= PartImage }
 
+// IsVideo reports whether the part is a file with moving pictures, which only Gemini
+// takes.
+func (p Part) IsVideo() bool { return p.Kind == PartFile && strings.HasPrefix(p.MIME, "video/") }
+
 // AreParts reports whether the elements of an array are all texts, media, and
 // parts in the words of the format. The result of a tool may also be an array
 // of anything else.

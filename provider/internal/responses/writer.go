@@ -108,7 +108,7 @@ func encodePart(role string, p codec.Part) (part jsontext.Object, written []stri
 		return codec.TypedObject(textType(role)).With("text", p.Text), nil
 	case p.Kind == codec.PartRefusal && role == "assistant":
 		return codec.TypedObject("refusal").With("refusal", p.Text), nil
-	case !p.IsMedia() || p.Kind == codec.PartAudio || role == "assistant":
+	case !p.IsMedia() || p.Kind == codec.PartAudio || p.IsVideo() || role == "assistant":
 		return nil, nil
 	case p.Kind == codec.PartImage:
 		return codec.TypedObject("input_image").WithString("image_url", p.DataURL()), nil
