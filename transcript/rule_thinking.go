@@ -147,26 +147,35 @@ func findThinkingLast(c *checker) {
 }
 
 // withoutLastThinking returns how many parts a text has before the thinking at its
-// end, -1 if there is none.
+// end, -1 if there is none. Parts that are not sent do not count: what another
+// provider has thought, and what no format has.
 func withoutLastThinking(m state.Message) int {
 	parts := textParts(m)
-	n := len(parts)
-	for n > 0 && origin.InWords(origin.Anthropic, "assistant", parts[n-1]) && origin.IsReasoning(parts[n-1]) {
-		n--
+	n, isSent := len(parts), false
+	for ; n > 0; n-- {
+		part := parts[n-1]
+		if !origin.IsReasoning(part) && !(origin.IsHandmade(m) && !origin.IsKnown("assistant", part)) {
+			break
+		}
+		isSent = isSent || origin.InWords(origin.Anthropic, "assistant", part)
 	}
-	if n == len(parts) {
+	if !isSent {
 		return none
 	}
 	return n
 }
 
-// repairThinkingLast drops thinking that led to nothing.
+// repairThinkingLast drops thinking that led to nothing. The turn may end with other
+// thinking then.
 func (r *repairer) repairThinkingLast() {
-	for _, refused := range r.refusals(ruleThinkingLast) {
-		left := withoutLastThinking(refused.message)
-		r.filterParts(refused, func(jsontext.Object) bool {
-			left--
-			return left >= 0
-		})
+	for refusals := r.refusals(ruleThinkingLast); len(refusals) > 0; refusals = r.refusals(ruleThinkingLast) {
+		for _, refused := range refusals {
+			left := withoutLastThinking(refused.message)
+			r.filterParts(refused, func(jsontext.Object) bool {
+				left--
+				return left >= 0
+			})
+		}
+		r.entries = slices.DeleteFunc(r.entries, func(e *entry) bool { return e.dropped })
 	}
 }

@@ -71,6 +71,11 @@ func InWords(format, role string, part jsontext.Object) bool {
 	return slices.Contains(types, typ)
 }
 
+// IsKnown reports whether a part of what a role says is in the words of any format.
+func IsKnown(role string, part jsontext.Object) bool {
+	return slices.ContainsFunc(builtIn[:], func(format string) bool { return InWords(format, role, part) })
+}
+
 // IsReasoning reports whether a part is reasoning of the model, which only the
 // format that it came from can express.
 func IsReasoning(part jsontext.Object) bool {
