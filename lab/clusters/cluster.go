@@ -16,6 +16,9 @@ import (
 // folder has what the machines store.
 const folder = "/mnt"
 
+// startTime is how long something may take that only waits for servers.
+const startTime = 3 * time.Minute
+
 // cluster is what one run has started. Its methods do nothing after an error, which
 // err has.
 type cluster struct {
@@ -74,7 +77,9 @@ func (c *cluster) newMachine(n int) *machine {
 }
 
 func (c *cluster) logf(format string, args ...any) {
-	log.Printf("%5.1f s  %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+	if c.err == nil {
+		log.Printf("%5.1f s  %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
+	}
 }
 
 func (c *cluster) note(err error) {
@@ -149,7 +154,7 @@ func (c *cluster) serve(m *machine, user, text string) {
 		return
 	}
 	defer out.Close()
-	cmd := m.command(context.Background(), user, "cd "+m.dir+" && exec "+text)
+	cmd := m.command(context.Background(), user, "cd "+m.dir+" && exec "+strings.Join(strings.Fields(text), " "))
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		c.note(err)
@@ -274,8 +279,7 @@ func (c *cluster) observe(limit time.Duration, except *machine) (wait func()) {
 }
 
 func (c *cluster) happens(name string) {
-	if c.err == nil {
-		c.logf("%s", name)
+	if c.logf("%s", name); c.err == nil {
 		c.events = append(c.events, event{at: time.Now(), name: name})
 	}
 }

@@ -132,7 +132,7 @@ func run(s settings) error {
 	}
 	began := time.Now()
 	c.engine.start(c)
-	c.until(time.Minute, "the cluster takes writes", func() bool { return c.write(c.machines) })
+	c.until(startTime, "the cluster takes writes", func() bool { return c.write(c.machines) })
 	c.logf("%s has started within %s", t.name, time.Since(began).Round(time.Second))
 	workers := c.startWorkers(s)
 	c.pause(s.before)

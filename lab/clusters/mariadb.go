@@ -11,7 +11,7 @@ type mariadb struct {
 	semisync bool // AFTER_SYNC, and no end of the wait
 }
 
-const mariadbd = "/usr/sbin/mariadbd --no-defaults --datadir=data --socket=socket --innodb-buffer-pool-size=64M --innodb-log-file-size=16M --max-connections=400 "
+const mariadbd = "/usr/sbin/mariadbd --no-defaults --datadir=$PWD/data --socket=$PWD/socket --innodb-buffer-pool-size=64M --innodb-log-file-size=16M --max-connections=400 "
 
 // install makes the data of a machine.
 func install(c *cluster, m *machine) {
@@ -47,14 +47,18 @@ func (d *mariadb) start(c *cluster) {
 		d.serve(c, m)
 	}
 	for _, m := range c.machines {
-		c.until(time.Minute, m.name+" answers", func() bool { return answersMariaDB(m) })
+		c.until(startTime, m.name+" answers", func() bool { return answersMariaDB(m) })
 		if m != c.primary {
 			d.follow(c, m)
+		} else {
+			order(c, m, "set global read_only=0; "+grant)
 		}
 	}
-	order(c, c.primary, "set global read_only=0; "+grant)
 	if d.semisync {
-		c.until(time.Minute, "a replica is synchronous", func() bool {
+		for _, m := range c.machines {
+			order(c, m, "set global rpl_semi_sync_master_enabled=1")
+		}
+		c.until(startTime, "a replica is synchronous", func() bool {
 			return !strings.Contains("0 error", askMariaDB(c.primary, "select variable_value from information_schema.global_status where variable_name='rpl_semi_sync_master_clients'"))
 		})
 	}
@@ -63,7 +67,7 @@ func (d *mariadb) start(c *cluster) {
 func (d *mariadb) serve(c *cluster, m *machine) {
 	semisync := ""
 	if d.semisync {
-		semisync = " --rpl-semi-sync-master-enabled=1 --rpl-semi-sync-slave-enabled=1 --rpl-semi-sync-master-timeout=1000000000000 --rpl-semi-sync-master-wait-point=AFTER_SYNC"
+		semisync = " --rpl-semi-sync-slave-enabled=1 --rpl-semi-sync-master-timeout=1000000000000 --rpl-semi-sync-master-wait-point=AFTER_SYNC"
 	}
 	c.serve(m, "mysql", mariadbd+"--log-bin=log --sync-binlog=1 --gtid-strict-mode=1 --log-slave-updates=1 --slave-net-timeout=4 --read-only=1 --server-id="+m.name[1:]+semisync)
 }
@@ -115,7 +119,7 @@ func (d *mariadb) promote(c *cluster) {
 	}
 	m := c.primary
 	order(c, m, "stop slave io_thread")
-	c.until(time.Minute, "the replica has made what it has read", func() bool {
+	c.until(startTime, "the replica has made what it has read", func() bool {
 		var domain, server, n int
 		_, err := fmt.Sscanf(askMariaDB(m, "select @@gtid_slave_pos"), "%d-%d-%d", &domain, &server, &n)
 		return err == nil && n >= most
@@ -146,7 +150,7 @@ func (g *galera) start(c *cluster) {
 	for i, m := range c.machines {
 		install(c, m)
 		g.serve(c, m, i == 0)
-		c.until(time.Minute, m.name+" answers", func() bool { return answersMariaDB(m) })
+		c.until(startTime, m.name+" answers", func() bool { return answersMariaDB(m) })
 		if i == 0 {
 			order(c, m, grant)
 		}
@@ -195,7 +199,7 @@ func (g *galera) promote(*cluster) {}
 // demote ends a node, which comes back.
 func (g *galera) demote(c *cluster) {
 	c.run(c.primary, "mysql", "mariadb-admin --no-defaults -u root -S "+c.primary.dir+"/socket shutdown")
-	c.until(time.Minute, "the node has ended", func() bool {
+	c.until(startTime, "the node has ended", func() bool {
 		out, err := c.primary.try("mysql", "ip netns pids "+c.primary.name+" | wc -l")
 		return err == nil && out <= "3"
 	})

@@ -28,14 +28,14 @@ func (p *postgres) start(c *cluster) {
 			c.run(m, "postgres", postgresBin+"pg_basebackup --no-sync -c fast -X stream -R -U postgres -h "+c.primary.ip+" -D "+m.dir+"/data")
 		}
 		p.serve(c, m)
-		c.until(time.Minute, m.name+" answers", func() bool { return p.ask(m, "select 1") == "1" })
+		c.until(startTime, m.name+" answers", func() bool { return p.ask(m, "select 1") == "1" })
 	}
 	if p.wait != "" {
 		for _, m := range c.machines {
 			p.ask(m, fmt.Sprintf("alter system set synchronous_standby_names = '%s (%s)'", p.wait, p.others(c, m)))
 		}
 		c.run(c.primary, "postgres", "psql -qXh 127.0.0.1 -c 'select pg_reload_conf()'")
-		c.until(time.Minute, "a standby is synchronous", func() bool {
+		c.until(startTime, "a standby is synchronous", func() bool {
 			return p.ask(c.primary, "select count(*) > 0 from pg_stat_replication where sync_state in ('sync', 'quorum')") == "t"
 		})
 	}
@@ -140,7 +140,7 @@ func (p *postgres) demote(c *cluster) {
 func (p *postgres) bounce(c *cluster) {
 	p.configure(c)
 	c.serve(c.proxy, "postgres", "/usr/sbin/pgbouncer bouncer.ini")
-	c.until(time.Minute, "PgBouncer answers", func() bool {
+	c.until(startTime, "PgBouncer answers", func() bool {
 		_, err := c.proxy.try("postgres", "psql -qXh 127.0.0.1 -p 6432 -c 'select 1'")
 		return err == nil
 	})
@@ -200,12 +200,13 @@ postgresql:
   connect_address: "%[2]s:5432"
   data_dir: %[5]s/data
   bin_dir: %[6]s
+  pgpass: %[5]s/pgpass
   parameters: {unix_socket_directories: %[5]s}
   authentication: {superuser: {username: postgres, password: x}, replication: {username: postgres, password: x}}
 `, m.name, m.ip, strings.Join(clients, ", "), p.strict, m.dir, postgresBin))
 		c.serve(m, "postgres", "/usr/bin/patroni patroni.yml")
 	}
-	c.until(time.Minute, "all machines are in the cluster", func() bool {
+	c.until(startTime, "all machines are in the cluster", func() bool {
 		c.findPrimary(func(m *machine) bool { return p.ask(m, "select pg_is_in_recovery()") == "f" })
 		return c.primary != nil && p.ask(c.primary, "select count(*) from pg_stat_replication") == "2" &&
 			(!p.strict || p.ask(c.primary, "select current_setting('synchronous_standby_names') not in ('', '*')") == "t")

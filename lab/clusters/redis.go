@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // sentinel is a Redis with two replicas, and a Sentinel on each machine.
@@ -31,16 +30,16 @@ func (s *sentinel) start(c *cluster) {
 		}
 		c.serve(m, "redis", text)
 	}
-	c.until(time.Minute, "the replicas follow", func() bool {
+	c.until(startTime, "the replicas follow", func() bool {
 		return strings.Contains(askRedis(c.primary, "info replication"), "connected_slaves:2")
 	})
 	for _, m := range c.machines {
 		c.file(m, "sentinel.conf", fmt.Sprintf("bind 0.0.0.0\nprotected-mode no\nsentinel monitor state %s 6379 2\n"+
 			"sentinel down-after-milliseconds state 3000\nsentinel failover-timeout state 10000\n", c.primary.ip))
 		c.local("chown redis " + m.dir + "/sentinel.conf")
-		c.serve(m, "redis", "/usr/bin/redis-sentinel sentinel.conf")
+		c.serve(m, "redis", "/usr/bin/redis-server sentinel.conf --sentinel")
 	}
-	c.until(time.Minute, "the Sentinels know each other", func() bool {
+	c.until(startTime, "the Sentinels know each other", func() bool {
 		return strings.Contains(askRedis(c.primary, "-p 26379 info sentinel"), "slaves=2,sentinels=3")
 	})
 }
@@ -77,10 +76,10 @@ func (r *redisCluster) start(c *cluster) {
 		hosts = append(hosts, m.ip+":6379")
 	}
 	for _, m := range c.machines {
-		c.until(time.Minute, m.name+" answers", func() bool { return askRedis(m, "ping") == "PONG" })
+		c.until(startTime, m.name+" answers", func() bool { return askRedis(m, "ping") == "PONG" })
 	}
 	c.run(c.machines[0], "redis", "redis-cli --cluster create "+strings.Join(hosts, " ")+" --cluster-replicas 1 --cluster-yes")
-	c.until(time.Minute, "all nodes know the cluster", func() bool {
+	c.until(startTime, "all nodes know the cluster", func() bool {
 		for _, m := range c.machines {
 			if !strings.Contains(askRedis(m, "cluster info"), "cluster_state:ok") {
 				return false
@@ -93,8 +92,14 @@ func (r *redisCluster) start(c *cluster) {
 	})
 }
 
+// urls returns that of a node that is not about to fail.
 func (r *redisCluster) urls(c *cluster) []string {
-	return []string{"redis://" + c.machines[1].ip + ":6379/0"}
+	for _, m := range c.living() {
+		if m != c.primary {
+			return []string{"redis://" + m.ip + ":6379/0"}
+		}
+	}
+	return nil
 }
 
 // write writes what has the slot of the store.
