@@ -132,6 +132,23 @@ func (all *feeds) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
 	wake(f.wake)
 }
 
+// takeBack is told by a ledger of the head that the store shows instead of one that it
+// has taken back.
+func (all *feeds) takeBack(user string, h *ledger.Head) {
+	f := all.of(user)
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.head, f.told = h, h
+	for w := range f.followers {
+		w.told = ledger.Age{}
+		w.addSummary(h)
+	}
+	f.tellTurns(h)
+}
+
 // tellTurns wakes the follower for whose message a head shows a run, or all that
 // wait for a message if it shows none: a call of Do does not wait until the head is
 // told. The caller holds mu.

@@ -381,7 +381,13 @@ func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outco
 		case ledger.PlaceNone:
 			return Outcome{}, fmt.Errorf("%w: message %s: it was not accepted, or has ended long ago", ErrNotFound, fault.Quote(id))
 		case ledger.PlaceEnded, ledger.PlaceDead:
-			if err := m.acknowledge(ctx, l); err != nil {
+			again, err := m.confirm(ctx, l, h, fate)
+			if again {
+				if h, fate, err = m.readFate(ctx, l, id); err == nil {
+					continue
+				}
+			}
+			if err != nil {
 				return Outcome{}, err
 			}
 			return outcomeOf(fate), errorOf(fate)
@@ -395,31 +401,39 @@ func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outco
 			return outcomeOf(fate), err
 		}
 		if i.Kind == EventEnded {
-			if err := m.acknowledge(ctx, l); err != nil {
+			again, err := m.confirm(ctx, l, i.head, ledger.Fate{})
+			if again {
+				if h, fate, err = m.readFate(ctx, l, id); err == nil {
+					continue
+				}
+			}
+			if err != nil {
 				return Outcome{}, err
 			}
 			return i.Outcome, i.Err
 		}
 		inTime, cancel := context.WithTimeout(ctx, m.patience())
-		newer, err := l.Fate(inTime, i.head, id)
+		at := i.head
+		newer, err := l.Fate(inTime, at, id)
 		cancel()
 		if err != nil { // the head may have been replaced
-			_, newer, err = m.readFate(ctx, l, id)
+			at, newer, err = m.readFate(ctx, l, id)
 		}
 		switch {
 		case err == nil:
-			fate = newer
+			h, fate = at, newer
 		case !mayPass(err):
 			return outcomeOf(fate), err
 		}
 	}
 }
 
-// acknowledge waits until the store has acknowledged what it shows of a workspace.
-func (m *Manager) acknowledge(ctx context.Context, l *ledger.Ledger) error {
+// confirm waits until the store has acknowledged what it shows of a message. It reports
+// true if that is to be read again.
+func (m *Manager) confirm(ctx context.Context, l *ledger.Ledger, h *ledger.Head, f ledger.Fate) (again bool, err error) {
 	ctx, cancel := m.withinStoreTimeout(ctx)
 	defer cancel()
-	return l.Acknowledge(ctx)
+	return l.Confirm(ctx, h, f)
 }
 
 // readFate returns what the store knows of a message.

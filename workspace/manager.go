@@ -122,7 +122,8 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 			}
 			m.noteStoreError(ctx, user, err)
 		},
-		Observe: func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
+		Observe:   func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
+		TakenBack: func(h *ledger.Head) { m.feeds.takeBack(user, h) },
 		DropsSecret: func(doc *document.Document, effects []state.Effect) bool {
 			return dropsSecret(m.opts.Schema, doc, effects)
 		},

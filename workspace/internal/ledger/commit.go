@@ -135,7 +135,6 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	case err == nil:
 		c.bytes += c.inFlight
 		for _, t := range writes {
-			t.ledger.noteAcknowledged(t.Head)
 			t.ledger.cacheHead(t.Head, t.revision)
 			t.ledger.headWritten(ctx, t)
 		}
@@ -214,6 +213,9 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 	}
 	if t.Epoch == 0 {
 		t.Epoch = c.seen.nextEpoch(c.began, h)
+	}
+	if c.opts.Confirm {
+		t.noteBase(h)
 	}
 	return t, nil, nil
 }
@@ -356,6 +358,9 @@ func (e *functionError) Unwrap() error { return e.error }
 // to the caller: the write has taken effect.
 func (l *Ledger) headWritten(ctx context.Context, t *transition) {
 	l.seen.noteWritten(t.Head)
+	if l.opts.Confirm {
+		l.seen.noteKept(t.Head)
+	}
 	for _, b := range t.newBlobs {
 		l.cache.add(b.name, b.data)
 	}

@@ -546,7 +546,9 @@ func (a *actor) look() {
 }
 
 // mayRollBack reports whether a process may find an older head than it has seen.
-func (x *explorer) mayRollBack() bool { return x.variant.failover || x.count["expired"] > 0 }
+func (x *explorer) mayRollBack() bool {
+	return x.variant.failover && !x.variant.shows || x.count["expired"] > 0
+}
 
 // isLeftBehind reports whether an error says that the head does not follow what
 // the process has seen, as it may be. The last of several reads may then have

@@ -275,7 +275,7 @@ func (p port) get(ctx context.Context, key string) (store.Entry, error) {
 	}
 	if a := p.x.running; key == headOf {
 		a.read, a.before = e.mark, a.process.seen
-		if !a.accepting {
+		if !a.accepting && !p.x.variant.shows { // else it does not count until it is acknowledged
 			a.process.sees(e)
 		}
 	}
@@ -363,6 +363,9 @@ func (p port) write(ctx context.Context, writes []store.Write) error {
 				a.process.seen = p.entries[w.Key].mark // also a write that a failover has let through
 			case w.Key == headOf:
 				a.process.sees(p.entries[w.Key])
+			}
+			if w.Key == headOf && x.variant.shows { // a deletion that it was shown since does not count
+				a.process.seen.deleted = true
 			}
 		}
 	}

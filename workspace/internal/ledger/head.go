@@ -63,6 +63,11 @@ type Head struct {
 	Closed   bool `json:"closed,omitempty"`
 	Sweeping bool `json:"sweeping,omitempty"`
 
+	// Kept is one more than the number of records of which it was not known, when the
+	// head was written, whether the store has acknowledged them, or 0 if it was known
+	// of none.
+	Kept uint64 `json:"kept,omitempty"`
+
 	// Title is what the program calls the conversation.
 	Title string `json:"title,omitempty"`
 

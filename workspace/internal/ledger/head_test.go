@@ -32,6 +32,7 @@ func someHead() *Head {
 		RecordBytes: 11,
 		Past:        past{Oldest: 2, Bytes: 13, Blob: "q"},
 		Purge:       5,
+		Kept:        2,
 		Title:       "t",
 		Closed:      true,
 		Sweeping:    true,

@@ -31,7 +31,6 @@ type Ledger struct {
 	seen  seenHead
 
 	mu           sync.Mutex
-	acknowledged writeMark      // the head of the latest write that the store has acknowledged, with Options.Confirm
 	lastHead     *Head          // the head read or written last
 	lastRevision store.Revision // of lastHead
 	raced        bool           // another writer has replaced lastHead before an operation did
@@ -74,8 +73,12 @@ type Options struct {
 	// unless the workspace is a thread.
 	UserPart func() (*Ledger, error)
 	// Confirm says that the store shows writes which it has not acknowledged and may
-	// take back. A write is then made when a write behind it is acknowledged.
+	// take back. A write is then made when a write behind it is acknowledged, and what
+	// was only shown does not count as seen.
 	Confirm bool
+	// TakenBack is told of the head that the store shows instead of one that it has
+	// taken back. May be nil.
+	TakenBack func(h *Head)
 	// Live says that the runs have a Live.
 	Live bool
 	// Turns puts the writes of this process in order; may be nil.
@@ -103,6 +106,9 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 	}
 	if opts.Observe == nil {
 		opts.Observe = func(*Head, []Outcome) {}
+	}
+	if opts.TakenBack == nil {
+		opts.TakenBack = func(*Head) {}
 	}
 	if opts.DropsSecret == nil {
 		opts.DropsSecret = func(*document.Document, []state.Effect) bool { return false }
@@ -165,6 +171,10 @@ func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
 			return h, cond, nil
 		default:
 			older = fmt.Errorf("%w: %s", work.ErrRolledBack, l.key)
+		}
+		if reread == maxRereads && older != nil && l.opts.Confirm && l.seen.takeBack(h) {
+			l.opts.TakenBack(h)
+			return h, cond, nil
 		}
 		if reread == maxRereads {
 			return nil, cond, cmp.Or(older, err) // a head that is older is not absent
@@ -239,16 +249,6 @@ func (l *Ledger) cacheHead(h *Head, rev store.Revision) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lastHead, l.lastRevision = h, rev
-}
-
-// noteAcknowledged notes that the store has acknowledged the write of a head.
-func (l *Ledger) noteAcknowledged(h *Head) {
-	if !l.opts.Confirm {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.acknowledged = h.mark()
 }
 
 // recallHead returns the newest head that the ledger has seen, and the condition
@@ -373,6 +373,7 @@ type seenHead struct {
 	mu       sync.Mutex
 	newest   writeMark
 	deletion writeMark // the newest head, if it says that the workspace was deleted, also when no head is found since
+	kept     keptWrite // with Options.Confirm
 }
 
 // mark returns the mark of the newest head that was seen.
@@ -416,6 +417,9 @@ func (s *seenHead) note(h *Head, before writeMark) bool {
 	}
 	if h.Epoch > floor.Epoch || h.Epoch == floor.Epoch && h.Seq >= floor.Seq {
 		s.replace(h)
+	}
+	if version, known := h.keptVersion(); known {
+		s.noteVersion(h.Epoch, version)
 	}
 	return true
 }
@@ -469,7 +473,7 @@ func (s *seenHead) nextEpoch(now time.Time, h *Head) uint64 {
 func (s *seenHead) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.newest, s.deletion = writeMark{}, writeMark{}
+	s.newest, s.deletion, s.kept = writeMark{}, writeMark{}, keptWrite{}
 }
 
 // mark returns the mark of the write that made the head.

@@ -47,13 +47,28 @@ var mutants = []mutant{
 		{"acknowledge.go", "case !l.opts.Confirm || h.Seq == 0 ||", "case h.Seq >= 0 ||"},
 	}},
 	{name: "a duplicate of what is shown is told", variant: "shows", edits: []textEdit{
-		{"submission.go", "			err = l.Acknowledge(ctx) // the first message may not be\n", ""},
+		{"submission.go", "again, err = l.Confirm(ctx, h, fate)", "again, err = false, nil"},
 	}},
 	{name: "a write that is not acknowledged acknowledges those before", variant: "shows", edits: []textEdit{
 		{"acknowledge.go", "	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnknownOutcome):", "	case errors.Is(err, store.ErrUnknownOutcome):\n	case errors.Is(err, store.ErrConflict):"},
 	}},
 	{name: "any head counts as acknowledged", variant: "shows", edits: []textEdit{
-		{"acknowledge.go", "l.acknowledged == h.mark()", "l.acknowledged.Seq > 0"},
+		{"acknowledge.go", "s.kept.head.nonceAt(h.Seq) == h.nonce()", "s.kept.head.Seq > 0"},
+	}},
+	{name: "a duplicate is told from a head that was taken back", variant: "shows", edits: []textEdit{
+		{"acknowledge.go", "return err == nil && now.mark() != h.mark(), err", "return false, err"},
+	}},
+	{name: "what was only shown counts as seen", variant: "shows", edits: []textEdit{
+		{"ledger.go", "l.opts.Confirm && l.seen.takeBack(h)", "false"},
+	}},
+	{name: "a head notes what is only shown as acknowledged", variant: "shows", edits: []textEdit{
+		{"acknowledge.go", "if t.ledger.seen.isKept(of) {", "if of.Seq > 0 {"},
+	}},
+	{name: "a head notes its own records as acknowledged", variant: "shows", edits: []textEdit{
+		{"acknowledge.go", "version, known = of.Version, true", "version, known = t.Version, true"},
+	}},
+	{name: "a run is confirmed by the record before it", variant: "shows", edits: []textEdit{
+		{"acknowledge.go", "h.Run.Base.Version < version", "h.Run.Base.Version <= version"},
 	}},
 	{name: "a message joins that the holder has not read", edits: []textEdit{
 		{"join.go", "		return ErrJoin", "		by.Join = nil"},

@@ -45,23 +45,28 @@ func (l *Ledger) Submit(ctx context.Context, s Submission) (*Head, work.Status, 
 		fate   Fate
 		read   *Head
 	)
-	h, err := l.commitFitting(ctx, func(t *transition) error {
-		read = t.Head
-		st, f, err := l.submit(t, s)
-		if st != "" { // else an earlier attempt may turn out to have taken effect
-			status, fate = st, f
+	for {
+		h, err := l.commitFitting(ctx, func(t *transition) error {
+			read = t.Head
+			st, f, err := l.submit(t, s)
+			if st != "" { // else an earlier attempt may turn out to have taken effect
+				status, fate = st, f
+			}
+			return err
+		})
+		again := false
+		if errors.Is(err, errNoChange) {
+			if h, err = read, nil; status == work.StatusDuplicate {
+				again, err = l.Confirm(ctx, h, fate) // the first message may not be
+			}
 		}
-		return err
-	})
-	if errors.Is(err, errNoChange) {
-		if h, err = read, nil; status == work.StatusDuplicate {
-			err = l.Acknowledge(ctx) // the first message may not be
+		switch {
+		case err != nil:
+			return h, "", fate, err
+		case !again:
+			return h, status, fate, nil
 		}
 	}
-	if err != nil {
-		status = ""
-	}
-	return h, status, fate, err
 }
 
 func (l *Ledger) submit(t *transition, s Submission) (work.Status, Fate, error) {
