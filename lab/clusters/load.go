@@ -73,6 +73,9 @@ func open(ctx context.Context, url string) (store.Store, error) {
 // startWorkers starts the processes.
 func (c *cluster) startWorkers(s settings) []*exec.Cmd {
 	urls := c.engine.urls(c)
+	if c.err == nil {
+		c.note(createRows(urls[0]))
+	}
 	var workers []*exec.Cmd
 	for n := range processes {
 		cmd := exec.Command("/proc/self/exe", "worker", "-url", urls[n%len(urls)], "-n", strconv.Itoa(n),
@@ -119,11 +122,6 @@ func work(args []string) error {
 	if err != nil {
 		return err
 	}
-	if w.transacts {
-		if err := createRows(ctx, db); err != nil {
-			return err
-		}
-	}
 	var sending sync.WaitGroup
 	for u := range *users {
 		// A quarter of the users write to two processes at once.
@@ -147,9 +145,19 @@ type worker struct {
 	out *json.Encoder
 }
 
-func createRows(ctx context.Context, db store.Store) error {
-	tx, _ := store.As[store.Transactor](db)
-	_, err := tx.Transact(ctx, nil, func(tx *sql.Tx) error {
+// createRows creates the table of rows on an SQL server.
+func createRows(url string) error {
+	ctx := context.Background()
+	db, err := open(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tx, ok := store.As[store.Transactor](db)
+	if !ok {
+		return nil
+	}
+	_, err = tx.Transact(ctx, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "create table if not exists made (id varchar(60) not null, attempt varchar(60) not null primary key)")
 		return err
 	})
