@@ -84,7 +84,8 @@ type DeadLetter struct {
 }
 
 // View returns the workspace of a user. A workspace that does not exist is
-// empty, and its Exists is false.
+// empty, and its Exists is false. It may show what a store that survives a failover
+// has not acknowledged yet, and takes back if its primary dies before.
 func (m *Manager) View(ctx context.Context, userID string) (*View, error) {
 	return m.view(ctx, userID, nil)
 }

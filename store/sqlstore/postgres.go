@@ -143,7 +143,7 @@ func readPostgresSettings(ctx context.Context, db *sql.DB) (store.Durability, er
 		return 0, err
 	}
 	if readOnly == "on" {
-		return 0, fmt.Errorf("%w: the server is read only", store.ErrInvalid)
+		return 0, fmt.Errorf("%w: the server is read only: the pool must connect to the primary, for example with target_session_attrs=read-write", store.ErrInvalid)
 	}
 	return postgresDurability(fsync, commit, standbys), nil
 }
