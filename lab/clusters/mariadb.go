@@ -11,7 +11,7 @@ type mariadb struct {
 	semisync bool // AFTER_SYNC, and no end of the wait
 }
 
-const mariadbd = "/usr/sbin/mariadbd --no-defaults --datadir=$PWD/data --socket=$PWD/socket --innodb-buffer-pool-size=64M --innodb-log-file-size=16M --max-connections=400 "
+const mariadbd = "/usr/sbin/mariadbd --no-defaults --datadir=$PWD/data --socket=$PWD/socket --innodb-buffer-pool-size=64M --innodb-log-file-size=16M --max-connections=400 --skip-name-resolve "
 
 // install makes the data of a machine.
 func install(c *cluster, m *machine) {
@@ -26,6 +26,9 @@ func askMariaDB(m *machine, statements string) string {
 	}
 	return out
 }
+
+// waitForReplica is for the primary alone: a replica would wait for one of its own.
+const waitForReplica = "set global rpl_semi_sync_master_enabled=1"
 
 func answersMariaDB(m *machine) bool { return askMariaDB(m, "select 1") == "1" }
 
@@ -55,9 +58,7 @@ func (d *mariadb) start(c *cluster) {
 		}
 	}
 	if d.semisync {
-		for _, m := range c.machines {
-			order(c, m, "set global rpl_semi_sync_master_enabled=1")
-		}
+		order(c, c.primary, waitForReplica)
 		c.until(startTime, "a replica is synchronous", func() bool {
 			return !strings.Contains("0 error", askMariaDB(c.primary, "select variable_value from information_schema.global_status where variable_name='rpl_semi_sync_master_clients'"))
 		})
@@ -127,7 +128,9 @@ func (d *mariadb) promote(c *cluster) {
 		_, err := fmt.Sscanf(askMariaDB(m, "select @@gtid_slave_pos"), "%d-%d-%d", &domain, &server, &n)
 		return err == nil && n >= most
 	})
-	order(c, m, "stop slave; reset slave all; set global read_only=0")
+	if order(c, m, "stop slave; reset slave all; set global read_only=0"); d.semisync {
+		order(c, m, waitForReplica)
+	}
 	for _, other := range c.living() {
 		if other == old { // it has written, and has not followed
 			order(c, other, "set global gtid_slave_pos=@@gtid_binlog_pos")
@@ -139,7 +142,7 @@ func (d *mariadb) promote(c *cluster) {
 }
 
 func (d *mariadb) demote(c *cluster) {
-	order(c, c.primary, "set global read_only=1")
+	order(c, c.primary, "set global read_only=1; set global rpl_semi_sync_master_enabled=0")
 	d.promote(c)
 }
 
