@@ -133,6 +133,12 @@ func TestResponsesChangedMessages(t *testing.T) {
 	input, _ = inputOf(t, []state.Message{message(t, changed)})
 	jsonEqual(t, []byte(`[{"id":"msg_1","role":"user","content":[{"type":"input_text","text":"[removed]"}]}]`), input)
 
+	request, err = provider.OpenAIResponses.DecodeRequest([]byte(`{"input":[{"type":"local_shell_call_output","id":"c1","output":"a"}]}`))
+	require.NoError(t, err)
+	changed = strings.Replace(string(request.Messages[0].Raw()), `"c1"`, `"c2"`, 1)
+	input, _ = inputOf(t, []state.Message{message(t, changed)})
+	jsonEqual(t, []byte(`[{"type":"local_shell_call_output","call_id":"c2","output":"a"}]`), input)
+
 	request, err = provider.OpenAIResponses.DecodeRequest([]byte(`{"input":"a","instructions":"b"}`))
 	require.NoError(t, err)
 	body, _, err := provider.OpenAIResponses.EncodeRequest(provider.Request{

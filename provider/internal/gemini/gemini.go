@@ -78,12 +78,13 @@ var finishReasons = []string{"FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", 
 
 // enumName returns the name of an enum as a JSON string, or the value if it is a
 // number without one. It returns nil for a value that says nothing: null, or the
-// first one.
+// first one, whose name ends in _UNSPECIFIED (https://google.aip.dev/126). That of
+// blockReason differs between the Gemini API and Vertex AI.
 func enumName(value []byte, names []string) []byte {
 	if number, err := strconv.Atoi(string(value)); err == nil && number >= 0 && number < len(names) {
 		value = jsontext.AppendQuote(nil, names[number])
 	}
-	if name := state.JSON(value).Text(); jsontext.IsNull(value) || name == "" || name == names[0] {
+	if name := state.JSON(value).Text(); jsontext.IsNull(value) || name == "" || strings.HasSuffix(name, "_UNSPECIFIED") {
 		return nil
 	}
 	return value

@@ -17,6 +17,9 @@ const (
 	customCall   = "custom_tool_call"
 	searchCall   = "tool_search_call"
 	searchOutput = "tool_search_output"
+	localOutput  = "local_shell_call_output"
+	agentsCall   = "multi_agent_call"
+	agentsOutput = "multi_agent_call_output"
 )
 
 // itemReader makes messages of items. Calls that follow each other are one
@@ -84,10 +87,18 @@ func (r *itemReader) endCalls() error {
 
 // isHosted reports whether the provider itself runs the tool. Its calls, and
 // the outputs that the provider adds, are kept whole, as items of the
-// provider's other tools are: a client must not run them again.
+// provider's other tools are: a client must not run them again. Agents are among
+// them ("server-hosted multi-agent execution", github.com/openai/openai-go/v3
+// v3.99.0 of 2026-11-12, BetaResponseNewParamsMultiAgent).
 func isHosted(typ string, item jsontext.Object) bool {
-	return typ != functionCall && typ != customCall && (item.String("execution") == "server" ||
-		strings.HasPrefix(item.Object("environment").String("type"), "container"))
+	switch typ {
+	case functionCall, customCall:
+		return false
+	case agentsCall, agentsOutput:
+		return true
+	}
+	return item.String("execution") == "server" ||
+		strings.HasPrefix(item.Object("environment").String("type"), "container")
 }
 
 // add adds the message of an item that is not a call.
@@ -106,8 +117,8 @@ func (r *itemReader) add(raw []byte, typ string, item jsontext.Object, hosted bo
 	case typ == "":
 		typ = "item_reference" // whose type may be missing
 	case typ == searchOutput, strings.HasSuffix(typ, "_call_output"):
-		if jsontext.Kind(item.Get("call_id")) == "string" && !hosted && !r.hosted[item.String("call_id")] {
-			return r.addResult(typ, item)
+		if id := answered(typ, item); jsontext.Kind(id) == "string" && !hosted && !r.hosted[jsontext.Unquote(id)] {
+			return r.addResult(typ, item, id)
 		}
 	}
 	if role == "" {
@@ -119,13 +130,24 @@ func (r *itemReader) add(raw []byte, typ string, item jsontext.Object, hosted bo
 	return r.d.AddItem(role, typ, raw)
 }
 
-func (r *itemReader) addResult(typ string, item jsontext.Object) error {
-	id, content := item.String("call_id"), item.Get(outputMember(typ))
-	kept := codec.Difference(item, plainOutput(typ, codec.SentText(item, "call_id"), content))
+func (r *itemReader) addResult(typ string, item jsontext.Object, id []byte) error {
+	content := item.Get(outputMember(typ))
+	kept := codec.Difference(item, plainOutput(typ, id, content))
 	if typ != outputType(functionCall) {
 		kept = kept.WithString("type", typ)
 	}
-	return r.d.AddResult(codec.Result{ID: id, Content: content, Kept: kept})
+	return r.d.AddResult(codec.Result{ID: jsontext.Unquote(id), Content: content, Kept: kept})
+}
+
+// answered returns the id of the call that an item answers, nil if there is none.
+// The output of a local shell may have it as its id (github.com/openai/openai-go/v3
+// v3.99.0 of 2026-11-12, ResponseInputItemLocalShellCallOutput, has no call_id).
+func answered(typ string, item jsontext.Object) []byte {
+	id := item.Get("call_id")
+	if id == nil && typ == localOutput {
+		return item.Get("id")
+	}
+	return id
 }
 
 // callOf returns the call that an item is, false if it is not a call.

@@ -36,7 +36,12 @@ func (w *itemWriter) add(i int, m state.Message) {
 		if typ == "" {
 			typ = outputType(functionCall)
 		}
-		w.addItem(codec.Restore(plainOutput(typ, jsontext.AppendQuote(nil, m.Call().ID), codec.ValueOrNil(m.Content())), kept))
+		plain := plainOutput(typ, jsontext.AppendQuote(nil, m.Call().ID), codec.ValueOrNil(m.Content()))
+		item := codec.Restore(plain, kept)
+		if id := answered(typ, item); jsontext.Kind(id) == "string" && jsontext.Unquote(id) != m.Call().ID {
+			item = codec.Restore(plain, kept, "call_id", "id") // the id was changed since
+		}
+		w.addItem(item)
 	case state.UnknownMessage:
 		if item, _, ok := w.KeptItem(i, m); ok {
 			w.items = append(w.items, item)
