@@ -90,13 +90,7 @@ func member(object, name string) string {
 func TestTypes(t *testing.T) {
 	for name, f := range typeFormats {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join("testdata", "types", name+".json")
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			var rows []typeRow
-			decoder := json.NewDecoder(bytes.NewReader(data))
-			decoder.DisallowUnknownFields()
-			require.NoError(t, decoder.Decode(&rows))
+			rows := readRows(t, name)
 			seen := map[string]bool{}
 			for i, row := range rows {
 				key := row.Kind + "/" + row.Type
@@ -123,10 +117,23 @@ func TestTypes(t *testing.T) {
 				})
 			}
 			if *updateGolden {
-				require.NoError(t, os.WriteFile(path, writeRows(t, rows), 0o644))
+				require.NoError(t, os.WriteFile(rowsPath(name), writeRows(t, rows), 0o644))
 			}
 		})
 	}
+}
+
+func rowsPath(name string) string { return filepath.Join("testdata", "types", name+".json") }
+
+// readRows returns the rows of a format.
+func readRows(t *testing.T, name string) (rows []typeRow) {
+	t.Helper()
+	data, err := os.ReadFile(rowsPath(name))
+	require.NoError(t, err)
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&rows))
+	return rows
 }
 
 // writeRows returns rows with one in a line.
