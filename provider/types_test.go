@@ -3,8 +3,10 @@ package provider_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +150,48 @@ func writeRows(t *testing.T, rows []typeRow) []byte {
 		lines[i] = "  " + strings.TrimSpace(line.String())
 	}
 	return []byte("[\n" + strings.Join(lines, ",\n") + "\n]\n")
+}
+
+// typesPage has a table of the rows.
+const typesPage = "../docs/guide/providers.md"
+
+// The page has the numbers of the rows, and the versions of the SDKs that they are of.
+func TestTypesTable(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| format | entries | parts | of streams | ends | only for itself |\n|---|---|---|---|---|---|\n")
+	for _, name := range []string{"openai_chat", "openai_responses", "anthropic", "gemini"} {
+		entries, parts, pieces, ends, own := 0, 0, 0, 0, 0
+		for _, row := range readRows(t, name) {
+			switch {
+			case row.isStop():
+				ends++
+			case row.isStreamed():
+				pieces++
+			case row.Kind == "item":
+				entries++
+			default:
+				parts++
+			}
+			if len(row.Left) == len(typeFormats)-1 {
+				own++
+			}
+		}
+		fmt.Fprintf(&table, "| [`%s`](../../provider/testdata/types/%s.json) | %d | %d | %d | %d | %d |\n", typeFormats[name].format, name, entries, parts, pieces, ends, own)
+	}
+	page, err := os.ReadFile(typesPage)
+	require.NoError(t, err)
+	if *updateGolden {
+		page = regexp.MustCompile(`\| format \| entries (.*\n\|)*.*\n`).ReplaceAllLiteral(page, []byte(table.String()))
+		require.NoError(t, os.WriteFile(typesPage, page, 0o644))
+	}
+	require.Contains(t, string(page), table.String())
+	versions, err := os.ReadFile("../lab/sdks/go.mod")
+	require.NoError(t, err)
+	for _, sdk := range []string{"openai-go/v3", "anthropic-sdk-go", "genai"} {
+		version := regexp.MustCompile(`/` + sdk + ` (v\S+)`).FindStringSubmatch(string(versions))
+		require.NotNil(t, version, sdk)
+		require.Contains(t, string(page), sdk+" "+version[1])
+	}
 }
 
 // stopMeant returns what the word of an answer means.
