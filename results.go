@@ -249,11 +249,12 @@ func (st *resultStack) compact() *resultStack {
 	c := newResultStack(st.classes)
 	c.results = persist.NewSequence[*stackedResult](st.len() + 1)
 	places := make([]int32, st.table.len()) // in the table of c, plus 1
+	var moved []messageRun                  // of all results, which share its array
 	for r := range st.all() {
 		copied := *r
 		copied.weight = copied.textBytes()
 		for _, runs := range []*[]messageRun{&copied.prompt, &copied.history, &copied.output, &copied.called} {
-			var moved []messageRun
+			moved = moved[len(moved):]
 			for _, run := range *runs {
 				for old := run.from; old < run.to; old++ {
 					if places[old] == 0 {
@@ -269,7 +270,7 @@ func (st *resultStack) compact() *resultStack {
 					}
 				}
 			}
-			*runs = moved
+			*runs = moved[:len(moved):len(moved)]
 		}
 		c.add(&copied)
 	}

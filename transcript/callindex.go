@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
@@ -10,6 +11,10 @@ import (
 // Pending returns the calls that have no result, in their order. They have to
 // be answered before the model is asked again.
 func Pending(msgs []state.Message) []state.ToolCall {
+	makesCalls := func(m state.Message) bool { _, ok := m.(state.ToolCallMessage); return ok }
+	if !slices.ContainsFunc(msgs, makesCalls) { // as in many conversations
+		return nil
+	}
 	var pending []state.ToolCall
 	p := pairCalls(msgs)
 	for _, c := range p.calls {

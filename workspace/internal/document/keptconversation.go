@@ -37,15 +37,18 @@ func (k *keptConversation) keep(schema *state.Schema, st *state.State) {
 	k.newest.Store(&stateConversation{schema, inside.Conversation(st)})
 }
 
-// messages returns the messages of the conversation, or nil if they are not
-// known.
-func (k *keptConversation) messages() []state.Message {
+// firstMessages returns some of the all messages of the conversation, from the
+// first one on, or nil if they are not known.
+func (k *keptConversation) firstMessages(some, all int) []state.Message {
 	c := k.newest.Load()
 	if c == nil {
 		return nil
 	}
 	l := c.value.Messages()
-	return l.Slice(0, l.Len()).([]state.Message)
+	if l.Len() != all || some > all {
+		return nil
+	}
+	return l.Slice(0, some).([]state.Message)
 }
 
 // bytes returns the size of the messages of the conversation, or 0 if they are not

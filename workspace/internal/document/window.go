@@ -68,7 +68,10 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 	if most < 0 || n <= most && !long {
 		return nil, nil, nil
 	}
-	msgs := d.conversation.messages()
+	if !long && standsAlone(d.conversation.firstMessages(n-most+1, n)) {
+		return lastOf(n, most), []state.Effect{dropFirstEffect(fieldEntries, n-most)}, nil
+	}
+	msgs := d.conversation.firstMessages(n, n)
 	if len(msgs) != n {
 		var err error
 		if msgs, err = d.decodeMessages(d.entries()); err != nil {
@@ -86,6 +89,30 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 	}
 	kept, effects := d.keepElements(fieldEntries, n, kept)
 	return kept, effects, nil
+}
+
+// standsAlone reports whether transcript.KeepLast drops all messages of the front of
+// a conversation but the last, if it keeps as many as there are from that one on.
+// Nothing behind them depends on them: they are plain texts, and the last one is a
+// request of the user. So most runs need not look at the whole conversation.
+func standsAlone(front []state.Message) bool {
+	for i, s := range transcript.ShapesOf(front) {
+		_, isText := front[i].(state.TextMessage)
+		isSaid := s.Role == "user" || s.Role == "assistant" && i < len(front)-1
+		if !isText || !isSaid || s.Joined || s.Reasoning || len(s.Refs) > 0 {
+			return false
+		}
+	}
+	return len(front) > 0
+}
+
+// lastOf returns the last indexes of n.
+func lastOf(n, most int) []int {
+	last := make([]int, most)
+	for i := range last {
+		last[i] = n - most + i
+	}
+	return last
 }
 
 // bytesOf returns how many bytes some of the messages have.
