@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/bounded"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -60,18 +61,7 @@ var errStoreTimeout = errors.New("workspace: Options.StoreTimeout is over")
 // withinStoreTimeout returns a context that ends with ctx, or after
 // Options.StoreTimeout.
 func (c *core) withinStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.storeTimeout, errStoreTimeout)
-}
-
-// endWith returns a context that ends with ctx, and also with other, for the reason
-// that cause returns then.
-func endWith(ctx, other context.Context, cause func() error) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(other, func() { cancel(cause()) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-	}
+	return bounded.New(ctx, bounded.By{Timeout: c.storeTimeout, Cause: errStoreTimeout})
 }
 
 // persist calls fn until it succeeds, fails with an error for which again is
@@ -123,7 +113,7 @@ func (s boundedStore) bound(ctx context.Context) (context.Context, context.Cance
 	if d, ok := ctx.Deadline(); ok && time.Until(d) <= s.limit {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, s.limit)
+	return bounded.New(ctx, bounded.By{Timeout: s.limit, Cause: context.DeadlineExceeded})
 }
 
 // storePanic returns the error of a call of the store that has panicked with a

@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace/internal/bounded"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -208,10 +209,8 @@ func (b *beginning) begin(ctx, runCtx context.Context, hasSlot bool) (*Run, Outc
 
 func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run, out Outcome, err error) {
 	m, l, lease := b.m, b.ledger, b.lease
-	submitting, cancel := m.untilClosed(ctx)
+	submitting, cancel := bounded.New(ctx, bounded.By{Timeout: m.storeTimeout, Cause: errStoreTimeout, Other: m.ctx})
 	defer cancel()
-	submitting, stop := m.withinStoreTimeout(submitting)
-	defer stop()
 	var i *incarnation
 	if hasSlot {
 		if i, err = m.holder.join(submitting); err != nil {

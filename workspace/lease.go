@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/agentstate/state/workspace/internal/bounded"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -76,7 +77,7 @@ const maxWriteTime = 3
 // is for takes longer than maxWriteTime, although the store is there, the run is
 // left to another holder.
 func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := endWith(ctx, l.held, l.lost)
+	ctx, cancel := bounded.New(ctx, bounded.By{Other: l.held})
 	l.writing.Add(1)
 	timer := l.limitWrite(ctx, time.Now(), maxWriteTime*l.ttl)
 	return ctx, func() {

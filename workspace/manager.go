@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/workspace/internal/bounded"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -310,13 +311,13 @@ func (m *Manager) checkAccepting() error { return context.Cause(m.accepting) }
 // withManager returns a context that ends with ctx, and when the Manager begins
 // no more runs.
 func (m *Manager) withManager(ctx context.Context) (context.Context, context.CancelFunc) {
-	return endWith(ctx, m.accepting, m.checkAccepting)
+	return bounded.New(ctx, bounded.By{Other: m.accepting})
 }
 
 // untilClosed returns a context that ends with ctx, and when the Manager is
 // closed.
 func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	return endWith(ctx, m.ctx, func() error { return context.Cause(m.ctx) })
+	return bounded.New(ctx, bounded.By{Other: m.ctx})
 }
 
 // operate calls fn with the ledger of a workspace, as an operation that writes

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/workspace/internal/bounded"
 )
 
 // Retry makes one operation on the store again while its errors may pass. It is
@@ -55,7 +56,7 @@ func (r *Retry) InTime(ctx context.Context, fn func(context.Context) error) erro
 	if r.again == nil || r.patience <= 0 {
 		return fn(ctx)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.patience, errSlow)
+	ctx, cancel := bounded.New(ctx, bounded.By{Timeout: r.patience, Cause: errSlow})
 	defer cancel()
 	err := fn(ctx)
 	if context.Cause(ctx) == errSlow {
