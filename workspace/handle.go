@@ -174,7 +174,7 @@ func (m *Manager) checkMessage(msg Message) error {
 	if _, err := toolsOf(msg.Tools); err != nil {
 		return fmt.Errorf("%w: message: %w", ErrInvalid, err)
 	}
-	empty := state.New(m.opts.Schema)
+	empty := state.New(m.schema)
 	err := msg.patch(empty)
 	if err == nil && msg.Content != nil { // otherwise it has answers
 		err = state.Messages.Set(empty, []state.Message{msg.Content})

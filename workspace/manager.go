@@ -18,8 +18,9 @@ import (
 type Manager struct {
 	core
 	opts       Options
-	sharing    *sharing // nil if nothing is shared
-	keyIDs     []string // of Options.Keys
+	schema     *state.Schema // Options.Schema, or that of a State without one
+	sharing    *sharing      // nil if nothing is shared
+	keyIDs     []string      // of Options.Keys
 	cancel     context.CancelCauseFunc
 	accepting  context.Context // ends when no more runs are to begin
 	refuse     context.CancelCauseFunc
@@ -126,7 +127,7 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		Observe:   func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
 		TakenBack: func(h *ledger.Head) { m.feeds.takeBack(user, h) },
 		DropsSecret: func(doc *document.Document, effects []state.Effect) bool {
-			return dropsSecret(m.opts.Schema, doc, effects)
+			return dropsSecret(m.schema, doc, effects)
 		},
 	}
 	if m.opts.Run != nil { // else there are no runs of messages
@@ -254,7 +255,7 @@ func (m *Manager) unmarkWatched(user string) bool {
 // fits returns a function that returns an error for content of a workspace that
 // this Manager cannot use.
 func (m *Manager) fits(id string) func(*document.Document) error {
-	return func(doc *document.Document) error { return checkContent(m.opts.Schema, doc, m.sharingFor(id)) }
+	return func(doc *document.Document) error { return checkContent(m.schema, doc, m.sharingFor(id)) }
 }
 
 // trackRun makes Wait wait until untrackRun is called.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -32,7 +33,8 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	if err := m.opts.complete(); err != nil {
 		return nil, err
 	}
-	m.sharing = sharingOf(m.opts.Schema, m.opts.ThreadMemory)
+	m.schema = state.New(m.opts.Schema).Schema()
+	m.sharing = sharingOf(m.schema, m.opts.ThreadMemory)
 	if db == nil {
 		return nil, fmt.Errorf("%w: no store", ErrInvalid)
 	}

@@ -199,7 +199,6 @@ const maxRecordBytes = 1 << 30
 
 // complete sets the defaults and checks the options.
 func (o *Options) complete() error {
-	o.Schema = state.New(o.Schema).Schema() // one for all, since what is known of it is kept with it
 	if o.Window != nil && o.KeepMessages == 0 {
 		o.KeepMessages = 10_000
 	}

@@ -153,7 +153,7 @@ func (m *Manager) maskRecord(r *work.Record, redact func(string) string) error {
 // the other values it masks what redact finds.
 func (m *Manager) maskStored(effects []state.Effect, version uint64, redact func(string) string) error {
 	open, secret := map[string]bool{}, map[string]bool{}
-	for _, f := range state.New(m.opts.Schema).Fields() {
+	for _, f := range state.New(m.schema).Fields() {
 		open[f.Name], secret[f.Name] = !f.Secret, f.Secret
 	}
 	for i := range effects {

@@ -25,7 +25,7 @@ func (m *Manager) sharingFor(id string) *sharing {
 func (m *Manager) content(
 	id string, doc *document.Document, at ledger.Position, part *document.Document,
 ) (*liveContent, error) {
-	return newLiveContent(id, m.opts.Schema, doc, at, m.sharingFor(id), part)
+	return newLiveContent(id, m.schema, doc, at, m.sharingFor(id), part)
 }
 
 // readPart returns the ledger and the content of the user part of a thread. The
@@ -71,7 +71,7 @@ func (c *liveContent) applyShared(m *Manager, part *ledger.Ledger, d *contentDel
 func (m *Manager) mergeShared(
 	doc *document.Document, writes []internal.SharedWrite, memory []state.Effect,
 ) (ledger.Change, error) {
-	s, moved, err := loadState(m.opts.Schema, doc)
+	s, moved, err := loadState(m.schema, doc)
 	if err != nil {
 		return ledger.Change{}, err
 	}
@@ -97,7 +97,7 @@ func (m *Manager) mergeShared(
 			effects = append(effects, e)
 		}
 	}
-	return ledger.Change{Effects: effects, Time: ledger.CurrentTime(), Purge: dropsSecret(m.opts.Schema, doc, effects)}, nil
+	return ledger.Change{Effects: effects, Time: ledger.CurrentTime(), Purge: dropsSecret(m.schema, doc, effects)}, nil
 }
 
 // sharedError returns the error of the code that merges shared fields, if err is

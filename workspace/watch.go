@@ -36,7 +36,7 @@ func (m *Manager) Watch(ctx context.Context, userID string) Events {
 		if err := m.watch(ctx, userID, show, func(e Event) bool { return yield(e, nil) }); err != nil {
 			yield(Event{}, wrapError("watch", userID, err))
 		}
-	}, m.opts.Schema}
+	}, m.schema}
 }
 
 // Events are what happens in a workspace: see [Manager.Watch].

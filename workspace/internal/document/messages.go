@@ -159,17 +159,18 @@ type interner struct {
 	known    *messageIndex
 	next     int                // the number of the next message of the conversation
 	other    int                // the number of the next message that only results hold
-	texts    map[int]state.JSON // of the new messages
-	numbers  map[state.JSON]int // the first number of each of these texts
+	added    []state.JSON       // the texts of the new messages of the conversation, in the order of their numbers
+	others   []state.JSON       // those of the new messages that only results hold
+	numbers  map[state.JSON]int // the first number of each of these texts, once they are not few
 	effects  []state.Effect     // add the new messages to the document
 }
 
+// fewMessages is the number of new messages that are looked through for a text.
+const fewMessages = 8
+
 func newInterner(d *Document) *interner {
 	x := d.index()
-	return &interner{
-		document: d, known: x, next: max(d.NextNumber(), x.last+1), other: x.first - 1,
-		texts: map[int]state.JSON{}, numbers: map[state.JSON]int{},
-	}
+	return &interner{document: d, known: x, next: max(d.NextNumber(), x.last+1), other: x.first - 1}
 }
 
 // newMessages returns the effects that add the new messages. Numbers are never
@@ -182,16 +183,39 @@ func (in *interner) newMessages() ([]state.Effect, error) {
 }
 
 func (in *interner) text(n int) state.JSON {
-	if text, ok := in.texts[n]; ok {
-		return text
+	if i := n - (in.next - len(in.added)); i >= 0 && i < len(in.added) {
+		return in.added[i]
+	}
+	if i := in.other + len(in.others) - n; i >= 0 && i < len(in.others) {
+		return in.others[i]
 	}
 	return in.document.message(n)
 }
 
+// number returns the first number that a text was given.
+func (in *interner) number(text state.JSON) (n int, ok bool) {
+	if in.numbers != nil {
+		n, ok = in.numbers[text]
+		return n, ok
+	}
+	for i := range in.effects {
+		if e := &in.effects[i]; e.Value == text {
+			n, _ = messageField(e.Field)
+			return n, true
+		}
+	}
+	return 0, false
+}
+
 // add stores a message under a new number.
 func (in *interner) add(n int, text state.JSON) {
-	in.texts[n] = text
-	if _, ok := in.numbers[text]; !ok {
+	if in.numbers == nil && len(in.effects) == fewMessages {
+		in.numbers = map[state.JSON]int{}
+		for _, e := range slices.Backward(in.effects) {
+			in.numbers[e.Value], _ = messageField(e.Field)
+		}
+	}
+	if _, ok := in.numbers[text]; in.numbers != nil && !ok {
 		in.numbers[text] = n
 	}
 	in.effects = append(in.effects, setEffect(PartMessage, strconv.Itoa(n), text))
@@ -201,7 +225,7 @@ func (in *interner) add(n int, text state.JSON) {
 // one is there.
 func (in *interner) addNext(text state.JSON) int {
 	n := in.next
-	in.next++
+	in.next, in.added = n+1, append(in.added, text)
 	in.add(n, text)
 	return n
 }
@@ -209,7 +233,7 @@ func (in *interner) addNext(text state.JSON) int {
 // addOther gives a message that only results hold a number.
 func (in *interner) addOther(text state.JSON) int {
 	n := in.other
-	in.other--
+	in.other, in.others = n-1, append(in.others, text)
 	in.add(n, text)
 	return n
 }
@@ -224,7 +248,7 @@ func (in *interner) find(m state.Message, previous int) int {
 	if n, ok := in.known.number(text); ok {
 		return n
 	}
-	if n, ok := in.numbers[text]; ok {
+	if n, ok := in.number(text); ok {
 		return n
 	}
 	return in.addOther(text)
