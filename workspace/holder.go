@@ -44,6 +44,7 @@ type incarnation struct {
 	wake   chan struct{} // capacity 1
 
 	mu         sync.Mutex
+	idle       bool      // keep waits for a lease, and has no timer
 	leases     int       // of runs that are held, or about to begin
 	heldSince  time.Time // since when there are some
 	ended      bool
@@ -159,18 +160,33 @@ func (i *incarnation) enter() bool {
 	}
 	if i.leases++; i.leases == 1 {
 		i.heldSince = time.Now()
-		wake(i.wake)
+		if i.idle {
+			wake(i.wake)
+		}
 	}
 	return true
 }
 
-// leave undoes enter.
+// leave undoes enter. Mostly another lease follows before the next heartbeat, so
+// keep does not have to know that there is none.
 func (i *incarnation) leave() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.leases--; i.leases == 0 {
+	if i.leases--; i.mayEnd() {
 		wake(i.wake)
 	}
+}
+
+// mayEnd reports whether the record is to be deleted. The caller holds mu.
+func (i *incarnation) mayEnd() bool {
+	return i.leases == 0 && (i.holder.m.ctx.Err() != nil || len(i.abandoned) > 0)
+}
+
+// hasLeases reports whether a heartbeat is for somebody.
+func (i *incarnation) hasLeases() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.leases > 0
 }
 
 // abandon says that a lease is not held, although the head of its run may name
@@ -210,23 +226,24 @@ func (i *incarnation) keep() {
 	defer i.delete()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	closed := i.holder.m.ctx.Done()
 	for i.held.Err() == nil {
 		due, idle, end := i.next()
 		if end {
 			return
 		}
 		timer.Stop()
-		var closed <-chan struct{}
-		if idle {
-			closed = i.holder.m.ctx.Done()
-		} else {
+		if !idle {
 			timer.Reset(due)
 		}
 		select {
 		case <-i.wake:
 		case <-closed:
+			closed = nil
 		case <-timer.C:
-			i.beat()
+			if i.hasLeases() {
+				i.beat()
+			}
 		}
 	}
 }
@@ -236,15 +253,14 @@ func (i *incarnation) keep() {
 func (i *incarnation) next() (due time.Duration, idle, end bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	idle = i.leases == 0
-	i.ended = idle && (i.holder.m.ctx.Err() != nil || len(i.abandoned) > 0)
+	i.idle, i.ended = i.leases == 0, i.mayEnd()
 	switch {
 	case !i.retryAt.IsZero():
 		due = time.Until(i.retryAt)
 	case i.written == len(i.abandoned):
 		due = i.holder.m.ttl/3 - time.Since(i.renewedAt)
 	}
-	return due, idle, i.ended
+	return due, i.idle, i.ended
 }
 
 // beat makes a heartbeat.
