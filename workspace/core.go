@@ -8,9 +8,9 @@ import (
 	"iter"
 	"time"
 
+	"github.com/agentstate/state/internal/bounded"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/workspace/internal/bounded"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 

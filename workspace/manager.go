@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/bounded"
 	"github.com/agentstate/state/store"
-	"github.com/agentstate/state/workspace/internal/bounded"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -296,14 +296,19 @@ func (m *Manager) runInBackground(fn func()) bool {
 	}
 	go func() {
 		defer m.leave()
-		defer func() {
-			if p := recover(); p != nil {
-				m.raise(m.ctx, alarmPanic.of("background work"), "", panicOf("background work", p))
-			}
-		}()
-		fn()
+		m.guard(fn)
 	}()
 	return true
+}
+
+// guard calls fn in the background. A panic ends fn only.
+func (m *Manager) guard(fn func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			m.raise(m.ctx, alarmPanic.of("background work"), "", panicOf("background work", p))
+		}
+	}()
+	fn()
 }
 
 // checkAccepting returns ErrClosed if the Manager begins no more runs.

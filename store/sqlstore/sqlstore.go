@@ -93,6 +93,6 @@ func newStore(ctx context.Context, db *sql.DB, d Dialect, o Options) (*Store, er
 	if err != nil {
 		return nil, withCause(ctx, errors.Join(err, base.writer.close()))
 	}
-	s.ends = map[*call]struct{}{}
+	s.open, s.close = context.WithCancelCause(context.Background())
 	return s, nil
 }

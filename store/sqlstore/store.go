@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/agentstate/state/internal/bounded"
 	"github.com/agentstate/state/store"
 )
 
@@ -18,16 +19,24 @@ type Store struct {
 	closeDB bool
 	reads   struct{ get, getInTx, few, many, list, listKeys query }
 
-	mu     sync.Mutex // guards closed and ends, and calls.Add against calls.Wait
+	open  context.Context // ends when the store is closed
+	close context.CancelCauseFunc
+
+	mu     sync.Mutex // guards closed, and calls.Add against calls.Wait
 	closed bool
-	calls  sync.WaitGroup
-	ends   map[*call]struct{} // the calls that are under way
+	calls  sync.WaitGroup // that are under way
 }
 
 // call is a call that is under way.
 type call struct {
-	end  context.CancelCauseFunc
-	slow *time.Timer // nil if its context ends soon anyway
+	end  context.CancelFunc
+	slow *slowCall // nil if its context ends soon anyway
+}
+
+// slowCall ends a call that has no end of its own.
+type slowCall struct {
+	end   context.CancelCauseFunc
+	timer *time.Timer
 }
 
 var _ store.Transactor = (*Store)(nil)
@@ -50,10 +59,8 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	closed := s.closed
 	s.closed = true
-	for c := range s.ends {
-		c.end(store.ErrClosed)
-	}
 	s.mu.Unlock()
+	s.close(store.ErrClosed)
 	if closed {
 		return nil
 	}
@@ -113,25 +120,23 @@ func (s *Store) beginCall(ctx context.Context) (context.Context, *call, error) {
 		return nil, nil, store.ErrClosed
 	}
 	s.calls.Add(1)
-	c := &call{}
-	after := callTime
-	deadline, ok := ctx.Deadline()
-	if ctx, c.end = context.WithCancelCause(ctx); !ok || time.Until(deadline) > after {
-		c.slow = time.AfterFunc(after, func() { c.end(slowError(after)) })
+	c, after := &call{}, callTime
+	if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > after {
+		c.slow = &slowCall{}
+		ctx, c.slow.end = context.WithCancelCause(ctx)
+		c.slow.timer = time.AfterFunc(after, func() { c.slow.end(slowError(after)) })
 	}
-	s.ends[c] = struct{}{}
+	ctx, c.end = bounded.New(ctx, bounded.By{Other: s.open})
 	return ctx, c, nil
 }
 
 // endCall ends what beginCall has begun.
 func (s *Store) endCall(c *call) {
+	c.end()
 	if c.slow != nil {
-		c.slow.Stop()
+		c.slow.timer.Stop()
+		c.slow.end(nil)
 	}
-	c.end(nil)
-	s.mu.Lock()
-	delete(s.ends, c)
-	s.mu.Unlock()
 	s.calls.Done()
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/internal/backoff"
-	"github.com/agentstate/state/workspace/internal/bounded"
+	"github.com/agentstate/state/internal/bounded"
 )
 
 // Retry makes one operation on the store again while its errors may pass. It is
