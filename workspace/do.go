@@ -124,7 +124,7 @@ func (m *Manager) beginTicket(ctx context.Context, l *ledger.Ledger) (*Run, erro
 	var run *Run
 	if err == nil {
 		m.slots.squeeze(l.User(), t.lease.ID)
-		run, err = m.newRun(ctx, l, h, t.began)
+		run, err = m.newRun(ctx, l, h, t.began, nil)
 		m.slots.drop(t.lease.ID) // unless the run has it
 	}
 	if err != nil {

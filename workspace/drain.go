@@ -165,8 +165,8 @@ func (r *Run) beginAgain(
 		return nil, err
 	}
 	r.passSlot(r.lease.id, h)
-	next, err := r.m.newRun(parent, r.ledger, h, began)
-	r.lease.giveUp(ErrRunEnded) // next renews it
+	next, err := r.m.newRun(parent, r.ledger, h, began, r.given)
+	r.endLease() // next renews it
 	return next, err
 }
 

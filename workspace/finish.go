@@ -162,7 +162,7 @@ func (r *Run) dropNext(next ledger.Lease, err error) {
 
 // nextRun holds the run that has begun at the end of this one, or returns nil.
 func (r *Run) nextRun(s successor) *Run {
-	defer r.lease.giveUp(ErrRunEnded)
+	defer r.endLease()
 	if h := s.head; h.Run != nil && h.Run.Vacant() {
 		if h.Run.Message.Ticket {
 			r.m.watchRun(r.user, r.ledger) // nobody may take it
@@ -174,7 +174,7 @@ func (r *Run) nextRun(s successor) *Run {
 		return nil
 	}
 	// The next run does not end with the call that has begun this one.
-	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head, s.began)
+	next, err := r.m.newRun(r.m.ctx, r.ledger, s.head, s.began, nil)
 	if err != nil {
 		r.m.raise(r.m.ctx, alarmGivenUp.of("next run"), r.user, err)
 		r.m.watchRun(r.user, r.ledger)
@@ -367,7 +367,7 @@ func (r *Run) beginEnd(ctx context.Context) (context.Context, operation) {
 func (r *Run) endCommit(o *operation, err error) {
 	ending := r.ending.Load()
 	if err != nil && r.ending.Swap(false) {
-		wake(r.lease.check) // the lease may be lost
+		r.checkSoon() // the lease may be lost
 	}
 	if o.effort != nil {
 		o.Redact = r.redactAll

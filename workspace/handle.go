@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/bounded"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
-	"github.com/agentstate/state/workspace/internal/bounded"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -254,7 +254,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run,
 		return nil, out, fmt.Errorf("begin: %w", ErrFenced)
 	}
 	out.RunID = h.Run.RunID
-	run, err = m.newRun(runCtx, l, h, began)
+	run, err = m.newRun(runCtx, l, h, began, b.message.given())
 	if err != nil {
 		m.watchRun(l.User(), l)
 		return nil, out, err

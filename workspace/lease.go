@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/agentstate/state/workspace/internal/bounded"
+	"github.com/agentstate/state/internal/bounded"
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
@@ -21,7 +21,7 @@ type lease struct {
 
 	held   context.Context // ends when the lease is given up or lost; its cause says why
 	giveUp context.CancelCauseFunc
-	check  chan struct{} // wakes keepLease, which then renews the lease
+	check  chan struct{} // wakes keepChecking
 	// abandoned says that the head of the run may still name the lease.
 	abandoned atomic.Bool
 

@@ -211,6 +211,16 @@ func decodeStored(data []byte) (Message, error) {
 	return m, err
 }
 
+// given returns the message as the process has it that reads it from the store, or
+// nil if it has parts that its sender may change.
+func (m Message) given() *Message {
+	if m.Content == nil || len(m.Fields)+len(m.Decisions)+len(m.expired)+len(m.Tools) > 0 {
+		return nil
+	}
+	m.WhenBusy, m.Trace = BusyDefault, usableTrace(m.Trace)
+	return &m
+}
+
 // readMessage returns a pending message. A ticket has no content.
 func readMessage(ctx context.Context, l *ledger.Ledger, p ledger.Message) (Message, error) {
 	if p.Ticket {

@@ -14,12 +14,13 @@ import (
 )
 
 // newRun returns the run of a head, whose lease this Manager has taken, and
-// begins to renew the lease. The head was written after began. If newRun fails,
-// it releases the run.
-func (m *Manager) newRun(ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time) (*Run, error) {
+// begins to look after the lease. The head was written after began. If its sender
+// has given the message of the run here, given is that; otherwise it is nil, and
+// the message is read. If newRun fails, it releases the run.
+func (m *Manager) newRun(ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time, given *Message) (*Run, error) {
 	r := &Run{
 		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, stands: h.Run.Message.Stands, epoch: h.Epoch, began: h.Run.Began,
-		ticket: h.Run.Message.Ticket, answers: h.Run.Answers, isAnswered: h.Run.Ended,
+		ticket: h.Run.Message.Ticket, given: given, answers: h.Run.Answers, isAnswered: h.Run.Ended,
 		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}), mu: newWaitLock(),
 	}
 	r.live.run = r
@@ -27,8 +28,8 @@ func (m *Manager) newRun(ctx context.Context, l *ledger.Ledger, h *ledger.Head, 
 	m.trackRun()
 	r.held, r.cancel = context.WithCancelCause(ctx)
 	m.addLocalRun(r)
-	err := ErrClosed
-	if m.background(r.keepLease) {
+	err := r.keepLease()
+	if err == nil {
 		r.held = r.beginOperation(r.held, h)
 		err = r.load(r.held, h)
 	} else {
@@ -120,13 +121,11 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 
 // read reads the message of the run, and returns the content.
 func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
-	if h.Run.Message.Blob == "" && r.m.sharingFor(r.ledger.User()) == nil { // most need no store
+	if (r.given != nil || h.Run.Message.Blob == "") && r.m.sharingFor(r.ledger.User()) == nil { // most need no store
 		if doc := r.ledger.CachedContent(h.Position()); doc != nil {
-			message, err := readMessage(ctx, r.ledger, h.Run.Message)
-			if err != nil {
+			if err := r.readMessage(ctx, h); err != nil {
 				return nil, err
 			}
-			r.message = message
 			return r.m.content(r.ledger.User(), doc, h.Position(), nil)
 		}
 	}
@@ -134,7 +133,7 @@ func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
 	defer cancel()
 	var doc, part *document.Document
 	err := r.m.persist(ctx, r.ledger.User(), mayPassInRun, func(ctx context.Context) (err error) {
-		if r.message, err = readMessage(ctx, r.ledger, h.Run.Message); err != nil {
+		if err = r.readMessage(ctx, h); err != nil {
 			return err
 		}
 		if doc, err = r.ledger.Content(ctx, h, h.Position()); err == nil {
@@ -146,6 +145,16 @@ func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
 		return nil, err
 	}
 	return r.m.content(r.ledger.User(), doc, h.Position(), part)
+}
+
+// readMessage reads the message of the run, unless it was given.
+func (r *Run) readMessage(ctx context.Context, h *ledger.Head) (err error) {
+	if r.given != nil {
+		r.message = *r.given
+		return nil
+	}
+	r.message, err = readMessage(ctx, r.ledger, h.Run.Message)
+	return err
 }
 
 // receiveMessage adds the message to the conversation and to the settings.

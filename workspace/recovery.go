@@ -295,7 +295,7 @@ func (m *Manager) takeOverWith(
 	}
 	var run *Run
 	if h.Run != nil && h.Run.LeaseID == next.ID {
-		run, err = m.newRun(m.ctx, l, h, began)
+		run, err = m.newRun(m.ctx, l, h, began, nil)
 	}
 	m.noteTaken(ctx, l, taken) // the next run is held meanwhile
 	if run != nil {

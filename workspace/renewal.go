@@ -4,61 +4,123 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
 )
 
+// keeping is what waits for something to happen to the lease of a run. Most runs are
+// over before anything does, so none of it is a goroutine.
+type keeping struct {
+	closed  func() bool // stops endWithManager
+	lost    func() bool // stops endWithLease
+	watch   *time.Timer // begins watchLease
+	trace   *time.Timer // begins storeTrace; nil without a Tracer
+	checker sync.Once   // begins keepChecking
+}
+
+func (k *keeping) stop() {
+	k.closed()
+	k.watch.Stop()
+	if k.trace != nil {
+		k.trace.Stop()
+	}
+}
+
 // keepLease looks after the lease until it is given up or lost, and ends the run
-// then. It ends the context of the run when the Manager is closed. The holder
-// record stays until a lease that was abandoned is vacated, so that others do not
-// have to end it.
-func (r *Run) keepLease() {
-	defer r.lease.incarnation.leave()
-	defer context.AfterFunc(r.m.ctx, func() { r.cancel(context.Cause(r.m.ctx)) })()
-	defer time.AfterFunc(r.lease.watchDelay(), func() { r.m.background(r.watchLease) }).Stop()
-	var again <-chan time.Time
-	var storeTrace <-chan time.Time
+// then. It ends the context of the run when the Manager is closed, which waits for
+// the end of the lease.
+func (r *Run) keepLease() error {
+	if err := r.m.enter(); err != nil {
+		return err
+	}
+	l, k := r.lease, &r.keeping
+	k.closed = context.AfterFunc(r.m.ctx, r.endWithManager)
+	k.watch = time.AfterFunc(l.watchDelay(), func() { r.m.background(r.watchLease) })
 	if r.m.opts.Tracer != nil { // the next holder is to know of this one
-		storeTrace = time.After(r.lease.ttl / 3)
+		k.trace = time.AfterFunc(l.ttl/3, func() { r.m.background(r.storeTrace) })
 	}
-	closed := r.m.ctx.Done()
-	var last <-chan time.Time // of a write that is under way: Close waits for the TTL
-	for r.lease.lost() == nil {
-		select {
-		case <-closed:
-			closed, last = nil, time.After(r.lease.ttl/4)
-		case <-last:
-			if last = time.After(r.lease.ttl / 16); r.lease.writing.Load() > 0 {
-				r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, context.Cause(r.m.ctx)))
-			}
-		case <-r.lease.held.Done():
-		case <-storeTrace:
-			if !r.op.isStored.Load() && r.renew(r.lease.ttl/4) != nil {
-				storeTrace = time.After(r.lease.ttl / 4)
-				wake(r.lease.check)
-			}
-		case <-again:
-			wake(r.lease.check)
-		case <-r.lease.check:
-			switch err := r.checkLease(); {
-			case err == nil || r.ending.Load():
-			case errors.Is(err, ErrFenced): // the head does not name it
-				r.lease.giveUp(err)
-			case errors.Is(err, ErrRolledBack):
-				r.lease.abandon(err)
-			default: // the store does not say
-				again = time.After(r.lease.ttl / 4)
-			}
-		}
+	k.lost = context.AfterFunc(l.held, func() {
+		defer r.m.leave()
+		r.m.guard(r.endWithLease)
+	})
+	return nil
+}
+
+// endLease gives the lease of a run up that has ended in the store.
+func (r *Run) endLease() {
+	if r.keeping.lost() { // else the lease was lost before
+		defer r.m.leave()
+		defer r.lease.incarnation.leave()
+		r.keeping.stop()
 	}
+	r.lease.giveUp(ErrRunEnded)
+	r.cancel(ErrRunEnded)
+}
+
+// endWithLease ends the run when its lease is given up or lost. The holder record
+// stays until a lease that was abandoned is vacated, so that others do not have to
+// end it.
+func (r *Run) endWithLease() {
+	defer r.lease.incarnation.leave()
+	r.keeping.stop()
 	r.cancel(r.lease.lost())
 	r.mu.Lock()
 	r.end(r.lease.lost())
 	r.mu.Unlock()
 	if r.lease.abandoned.Load() {
 		r.vacate()
+	}
+}
+
+// endWithManager ends the context of the run when the Manager is closed. Close waits
+// for the TTL, so the lease is abandoned before if a write is under way.
+func (r *Run) endWithManager() {
+	r.cancel(context.Cause(r.m.ctx))
+	for wait := r.lease.ttl / 4; waitOrWake(r.lease.held, wait, nil) == nil; wait = r.lease.ttl / 16 {
+		if r.lease.writing.Load() > 0 {
+			r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, context.Cause(r.m.ctx)))
+		}
+	}
+}
+
+// storeTrace stores the trace of the run, unless a commit has done so.
+func (r *Run) storeTrace() {
+	for !r.op.isStored.Load() && r.lease.lost() == nil && r.renew(r.lease.ttl/4) != nil {
+		r.checkSoon()
+		_ = waitOrWake(r.lease.held, r.lease.ttl/4, nil)
+	}
+}
+
+// checkSoon looks whether the lease is lost, in the background.
+func (r *Run) checkSoon() {
+	wake(r.lease.check)
+	r.keeping.checker.Do(func() { go r.m.guard(r.keepChecking) })
+}
+
+// keepChecking looks whether the lease is lost, whenever checkSoon is called, until
+// it has ended.
+func (r *Run) keepChecking() {
+	var again <-chan time.Time
+	for {
+		select {
+		case <-r.lease.held.Done():
+			return
+		case <-again:
+		case <-r.lease.check:
+		}
+		again = nil
+		switch err := r.checkLease(); {
+		case err == nil || r.ending.Load():
+		case errors.Is(err, ErrFenced): // the head does not name it
+			r.lease.giveUp(err)
+		case errors.Is(err, ErrRolledBack):
+			r.lease.abandon(err)
+		default: // the store does not say
+			again = time.After(r.lease.ttl / 4)
+		}
 	}
 }
 
@@ -84,13 +146,13 @@ func (r *Run) renew(timeout time.Duration) error {
 	return err
 }
 
-// watchLease wakes keepLease when the head shows that another caller has ended
+// watchLease looks at the lease when the head shows that another caller has ended
 // the run or taken it over, so that its function hears of it before it commits.
 // If the store reports no changes, it looks at the head every third of the TTL.
 func (r *Run) watchLease() {
 	seen := func(h *ledger.Head) {
 		if h == nil || h.Run == nil || h.Run.LeaseID != r.lease.id {
-			wake(r.lease.check)
+			r.checkSoon()
 		}
 	}
 	r.m.watchHead(r.lease.held, r.ledger, seen, func() {})

@@ -21,15 +21,17 @@ type Run struct {
 	ledger  *ledger.Ledger
 	shared  *ledger.Ledger // of the user part, nil if nothing is shared
 	lease   *lease
+	keeping keeping // of the lease
 	runID   string
 	attempt int
 	base    uint64 // the version at which the run began
 	epoch   uint64 // of the workspace: see ledger.Head
 	began   time.Time
 	message Message
-	refused error // why the content has no room for the message; the run fails with it
-	ticket  bool  // begun by Do: it has no message
-	stands  bool  // an earlier run of the message has stored it in the conversation
+	given   *Message // the message as it was handed over here, or nil
+	refused error    // why the content has no room for the message; the run fails with it
+	ticket  bool     // begun by Do: it has no message
+	stands  bool     // an earlier run of the message has stored it in the conversation
 
 	steps atomic.Int64 // as Step, for those who must not wait for a commit
 	hooks atomic.Bool  // the hooks for its end are being called
