@@ -92,18 +92,39 @@ func (d *Document) shortenEntries(most int) ([]int, []state.Effect, error) {
 }
 
 // standsAlone reports whether transcript.KeepLast drops all messages of the front of
-// a conversation but the last, if it keeps as many as there are from that one on.
-// Nothing behind them depends on them: they are plain texts, and the last one is a
-// request of the user. So most runs need not look at the whole conversation.
+// a conversation but the last, if it keeps as many as there are from that one on. The
+// last one is a request of the user, and nothing behind it depends on what is before:
+// texts, and calls that have their results, by their keys. So most runs need not look
+// at the whole conversation.
 func standsAlone(front []state.Message) bool {
+	last := len(front) - 1
+	var calls []string // their keys
+	answered := map[string]bool(nil)
 	for i, s := range transcript.ShapesOf(front) {
 		_, isText := front[i].(state.TextMessage)
-		isSaid := s.Role == "user" || s.Role == "assistant" && i < len(front)-1
-		if !isText || !isSaid || s.Joined || s.Reasoning || len(s.Refs) > 0 {
+		switch {
+		case s.Reasoning || len(s.Refs) > 0, i == last && (!isText || s.Role != "user" || s.Joined):
+			return false
+		case isText && s.Role != "user" && s.Role != "assistant", !isText && len(s.Calls)+len(s.Answers) == 0:
 			return false
 		}
+		for _, c := range s.Calls {
+			if c.Key == "" || slices.Contains(calls, c.Key) {
+				return false
+			}
+			calls = append(calls, c.Key)
+		}
+		for _, a := range s.Answers {
+			if answered[a.Key] || !slices.Contains(calls, a.Key) {
+				return false
+			}
+			if answered == nil {
+				answered = map[string]bool{}
+			}
+			answered[a.Key] = true
+		}
 	}
-	return len(front) > 0
+	return last >= 0 && len(answered) == len(calls)
 }
 
 // lastOf returns the last indexes of n.
