@@ -55,31 +55,8 @@ func (m *Manager) Do(ctx context.Context, userID string, fn func(ctx context.Con
 
 // do calls fn and ends the run.
 func (r *Run) do(fn func(context.Context, *Run) error) (err error) {
-	ctx := context.WithoutCancel(r.ctx) // the run is ended even if its context has
 	err = errors.New("workspace: the function has not returned")
-	defer func() { // also if fn panics or ends its goroutine
-		var next *Run
-		if err == nil {
-			next, err = r.conclude(ctx, nil)
-		}
-		if err != nil && r.leaseValid() {
-			var failErr error
-			if next, failErr = r.conclude(ctx, err); failErr != nil {
-				r.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failErr))
-			}
-		}
-		if r.lease.lost() == nil { // what is stored is in doubt
-			r.leaveTicket(ctx, err)
-		}
-		if cause := r.lease.lost(); err != nil && cause != nil && cause != ErrRunEnded && !errors.Is(err, cause) {
-			err = errors.Join(cause, err)
-		}
-		r.markReturned()
-		r.done()
-		if next != nil {
-			r.m.drainInBackground(next)
-		}
-	}()
+	defer func() { err = r.endTicket(err) }() // also if fn panics or ends its goroutine
 	if err := r.awaitEarlier(); err != nil {
 		return err
 	}
@@ -87,6 +64,34 @@ func (r *Run) do(fn func(context.Context, *Run) error) (err error) {
 	defer close(c.done)
 	r.m.background(func() { r.leaveInGrace(c) })
 	return usable(fn(r.ctx, r))
+}
+
+// endTicket ends the run of a ticket, whose function has returned an error or nil. It
+// returns the error of the call.
+func (r *Run) endTicket(err error) error {
+	ctx := context.WithoutCancel(r.ctx) // the run is ended even if its context has
+	var next *Run
+	if err == nil {
+		next, err = r.conclude(ctx, nil)
+	}
+	if err != nil && r.leaseValid() {
+		var failed error
+		if next, failed = r.conclude(ctx, err); failed != nil {
+			r.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failed))
+		}
+	}
+	if r.lease.lost() == nil { // what is stored is in doubt
+		r.leaveTicket(ctx, err)
+	}
+	if cause := r.lease.lost(); err != nil && cause != nil && cause != ErrRunEnded && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
+	}
+	r.markReturned()
+	r.done()
+	if next != nil {
+		r.m.drainInBackground(next)
+	}
+	return err
 }
 
 // leaveInGrace gives the lease of the run back if its function does not return

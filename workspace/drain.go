@@ -22,44 +22,72 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 	}()
 	for {
 		run, err = m.attemptRun(run)
-		if err != nil && run.held.Err() != nil && !(run.hasOverrun(err) && run.isLastAttempt() && m.ctx.Err() == nil) {
+		returned, ctx := err, context.WithoutCancel(run.ctx) // the result is stored even if the context has ended
+		if returned == nil {
+			next, err = run.conclude(ctx, nil)
+		}
+		switch run.verdict(returned, err) {
+		case verdictDone:
+			out.Status, out.Stop = StatusDone, run.stopped()
+			m.moveWindows(run)
+			return next, out, nil
+		case verdictAnew:
+			begun, failed := run.anew()
+			if failed != nil {
+				return nil, out, m.leaveRun(run, errors.Join(failed, err))
+			}
+			run.done()
+			run = begun
+		case verdictLeft:
 			if run.hasOverrun(err) && run.leaseValid() { // another holder counts the attempt
 				run.lease.abandon(fmt.Errorf("%w: %v", ErrFenced, err))
 			}
 			return nil, out, m.leaveRun(run, err)
-		}
-		ctx := context.WithoutCancel(run.ctx) // the result is stored even if the context has ended
-		if err == nil {
-			next, err = run.conclude(ctx, nil)
-			stale := errors.Is(err, internal.ErrSharedStale)
-			switch {
-			case err == nil:
-				out.Status, out.Stop = StatusDone, run.stopped()
-				m.moveWindows(run)
-				return next, out, nil
-			case stale && run.leaseValid() && run.held.Err() == nil:
-				begun, failed := run.anew()
-				if failed != nil {
-					return nil, out, m.leaveRun(run, errors.Join(failed, err))
+		case verdictFailed:
+			next, failed := run.conclude(ctx, err)
+			if failed != nil {
+				if run.leaseValid() { // another holder counts an attempt
+					run.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failed))
 				}
-				run.done()
-				run = begun
-				continue
-			case stale, !run.leaseValid(), run.shared != nil && errors.Is(err, ErrSchema): // of the user part by now
-				return nil, out, m.leaveRun(run, err)
+				return nil, out, m.leaveRun(run, errors.Join(failed, err))
 			}
-			// The run has left something that cannot be stored.
+			out.Status, out.Reason = StatusFailed, run.failureText()
+			return next, out, err
 		}
-		next, failErr := run.conclude(ctx, err)
-		if failErr != nil {
-			if run.leaseValid() { // another holder counts an attempt
-				run.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failErr))
-			}
-			return nil, out, m.leaveRun(run, errors.Join(failErr, err))
-		}
-		out.Status, out.Reason = StatusFailed, run.failureText()
-		return next, out, err
 	}
+}
+
+// verdict is what becomes of a run whose function has returned.
+type verdict uint8
+
+const (
+	verdictDone   verdict = iota // its end is stored
+	verdictAnew                  // it begins anew, without what it has committed
+	verdictLeft                  // it is left to another holder
+	verdictFailed                // its message is given up
+)
+
+// verdict returns what becomes of the run. returned is the error of its function. If
+// that is nil, err is the error of the write of its end.
+func (r *Run) verdict(returned, err error) verdict {
+	stale := errors.Is(err, internal.ErrSharedStale)
+	switch {
+	case err == nil:
+		return verdictDone
+	case returned != nil && r.held.Err() == nil:
+		return verdictFailed
+	case returned != nil && r.hasOverrun(err) && r.isLastAttempt() && r.m.ctx.Err() == nil:
+		return verdictFailed // no other holder would have an attempt left
+	case returned != nil:
+		return verdictLeft
+	case stale && r.leaseValid() && r.held.Err() == nil:
+		return verdictAnew
+	case stale, !r.leaseValid():
+		return verdictLeft
+	case r.shared != nil && errors.Is(err, ErrSchema): // of the user part by now
+		return verdictLeft
+	}
+	return verdictFailed // it has left something that cannot be stored
 }
 
 // attemptRun calls Options.Run until it asks for no other attempt. It returns

@@ -104,7 +104,7 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	return out, nil
 }
 
-// accept calls Handle or Submit, of which what is the name, as an operation.
+// accept traces call as the operation named what.
 func (m *Manager) accept(
 	ctx context.Context, what, userID string, msg Message,
 	call func(context.Context, string, Message) (Outcome, error),

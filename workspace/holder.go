@@ -15,8 +15,8 @@ import (
 	"github.com/agentstate/state/workspace/internal/ledger"
 )
 
-// holder is a Manager as the holder of runs, and as one who looks at those that
-// others hold. It begins an incarnation when the first run begins, or in Open if it
+// holder is a Manager as the holder of runs. It also observes the holders of other
+// runs. It begins an incarnation when the first run begins, or in Open if it
 // has a name, and another one when that has ended.
 type holder struct {
 	m       *core
@@ -27,9 +27,8 @@ type holder struct {
 	mu     sync.Mutex
 	name   string // "" if there is none, or if another Manager has it now
 	clocks clocks
-	// seen is what it has seen of the runs that others hold, by user. All that look
-	// at a run share it: who begins to wait knows what was seen before, and what
-	// it has seen is known after it.
+	// seen is what it has seen of the runs that others hold, by user. All that wait
+	// for a run share it: a new waiter continues from what was seen before.
 	seen map[string]*observation
 }
 

@@ -48,7 +48,7 @@ func (m *Manager) changeContent(
 ) error {
 	op := work.Operation{Kind: work.OpUpdate, UserID: userID}
 	return m.observe(ctx, name, op, func(ctx context.Context, l *ledger.Ledger, op *operation) error {
-		for {
+		for { // another writer was faster, so it ends when the others have written, or with ctx
 			if err := try(ctx, l, op); !errors.Is(err, ledger.ErrContentChanged) {
 				return err
 			}

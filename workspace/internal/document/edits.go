@@ -23,7 +23,7 @@ func (d *Document) Apply(effects []state.Effect) error {
 // apply reports whether the effects add messages.
 func (d *Document) apply(effects []state.Effect) (added bool, err error) {
 	before := make([]*fieldValue, len(effects))
-	talked := false
+	rewrites := false
 	for i := range effects {
 		e := &effects[i]
 		before[i] = d.get(e.Part, e.Field)
@@ -41,14 +41,14 @@ func (d *Document) apply(effects []state.Effect) (added bool, err error) {
 		case e.Part == PartMessage && before[i] == nil:
 			added = true
 		case e.Part == PartMessage && after != nil:
-			talked = true
+			rewrites = true
 		case e.Part == PartConversation && e.Field != fieldVersion && e.Field != fieldNumbers:
-			talked = true
+			rewrites = true
 			d.unused = d.unused || e.Kind != state.EffectAppend
 			d.edited = d.edited || e.Kind != state.EffectAppend && e.Kind != state.EffectDropFirst
 		}
 	}
-	if talked {
+	if rewrites {
 		d.conversation = &keptConversation{}
 	}
 	return added, nil

@@ -261,5 +261,5 @@ func (d *Document) NextAfter(from, to *state.State) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.talk.lastNumber(), nil
+	return s.conversation.lastNumber(), nil
 }

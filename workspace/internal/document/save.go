@@ -21,10 +21,10 @@ func (d *Document) save(from, to *state.State, moved Moved) ([]state.Effect, *sa
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &saver{interner: newInterner(d), talk: newTalk(d, from)}
+	s := &saver{interner: newInterner(d), conversation: newNumberedConversation(d, from)}
 	edited := d.Has(PartConversation, fieldEntries) && entriesEdited(changes)
-	const some = 8 // for messages, the version and dropped fields
-	effects := make([]state.Effect, 0, len(changes)+some)
+	const extraEffects = 8 // those of messages, the version and dropped fields
+	effects := make([]state.Effect, 0, len(changes)+extraEffects)
 	for i, change := range changes {
 		isFirst := i == 0 || changes[i-1].Field != change.Field || changes[i-1].Part != change.Part
 		if edited && isConversation(change) {
@@ -73,7 +73,7 @@ func entriesEdited(changes []state.Effect) bool {
 // saver turns effects on a state into effects on a document.
 type saver struct {
 	*interner
-	talk talk // of the saved state
+	conversation numberedConversation // of the saved state
 }
 
 // stored returns the effect on the document that does what e does to the state.
@@ -91,7 +91,7 @@ func (s *saver) stored(e state.Effect) state.Effect {
 		x.Part, x.Field = PartConversation, fieldEntries
 		if adds {
 			added := s.addAll(e.Messages)
-			s.talk.add(e.Messages, added)
+			s.conversation.add(e.Messages, added)
 			x.Value = numberArray(added)
 		}
 	}
@@ -101,10 +101,10 @@ func (s *saver) stored(e state.Effect) state.Effect {
 // editedEntries returns the effects that turn the conversation into that of
 // another state. Messages that stay keep their numbers. e is the first change.
 func (s *saver) editedEntries(e state.Effect, to *state.State) []state.Effect {
-	before, numbers := s.talk.messages, s.talk.numbers.Slice(0, s.talk.numbers.Len()).([]int)
+	before, numbers := s.conversation.messages, s.conversation.numbers.Slice(0, s.conversation.numbers.Len()).([]int)
 	after := inside.Conversation(to).Messages()
 	edited := s.numbersOf(numbers, rawTextsOf(before), rawTextsOf(after))
-	s.talk = talk{messages: after, numbers: s.talk.numbers.Take(0, 0).Append(edited, 0)}
+	s.conversation = numberedConversation{messages: after, numbers: s.conversation.numbers.Take(0, 0).Append(edited, 0)}
 	effects := listEffects(PartConversation, fieldEntries, numbers, edited, numberArray)
 	for i := range effects {
 		effects[i].Agent, effects[i].Cause = e.Agent, e.Cause
@@ -156,74 +156,74 @@ func (s *saver) findAlong(msgs []state.Message) []form.Run {
 		return nil
 	}
 	steps := 4*len(msgs) + after // which bounds the search among equal texts
-	for end := s.talk.len(); end >= max(len(msgs), s.talk.len()-after) && steps > 0; end-- {
+	for end := s.conversation.len(); end >= max(len(msgs), s.conversation.len()-after) && steps > 0; end-- {
 		n := 0
-		for n < len(msgs) && s.talk.holds(end-1-n, msgs[len(msgs)-1-n]) {
+		for n < len(msgs) && s.conversation.holds(end-1-n, msgs[len(msgs)-1-n]) {
 			n++
 		}
 		if steps -= n + 1; n == len(msgs) {
-			return s.talk.ranges(end-n, end)
+			return s.conversation.ranges(end-n, end)
 		}
 	}
 	return rangesOf(s.findAll(msgs))
 }
 
-// talk is a conversation with the numbers of its messages: those of a document,
-// and those that are added.
-type talk struct {
+// numberedConversation is a conversation with the numbers of its messages: those
+// of a document, and those that are added.
+type numberedConversation struct {
 	messages     *persist.List // of state.Message
 	numbers      *persist.List // of ints
 	added        []state.Message
 	addedNumbers []int
 }
 
-// newTalk returns the conversation of a document, as a state holds it. It is
-// empty if the state has none, because the schema has another place for it.
-func newTalk(d *Document, st *state.State) talk {
+// newNumberedConversation returns the conversation of a document, as a state holds
+// it. It is empty if the state has none, because the schema has another place for it.
+func newNumberedConversation(d *Document, st *state.State) numberedConversation {
 	numbers := d.entryList()
 	messages := inside.Conversation(st).Messages()
 	if messages.Len() != numbers.Len() {
 		messages, numbers = messages.Take(0, 0), numbers.Take(0, 0)
 	}
-	return talk{messages: messages, numbers: numbers}
+	return numberedConversation{messages: messages, numbers: numbers}
 }
 
-func (t *talk) add(msgs []state.Message, numbers []int) {
-	t.added, t.addedNumbers = append(t.added, msgs...), append(t.addedNumbers, numbers...)
+func (c *numberedConversation) add(msgs []state.Message, numbers []int) {
+	c.added, c.addedNumbers = append(c.added, msgs...), append(c.addedNumbers, numbers...)
 }
 
 // lastNumber returns the number of the last message, or 0.
-func (t *talk) lastNumber() int {
-	if n := len(t.addedNumbers); n > 0 {
-		return t.addedNumbers[n-1]
+func (c *numberedConversation) lastNumber() int {
+	if n := len(c.addedNumbers); n > 0 {
+		return c.addedNumbers[n-1]
 	}
-	if n := t.numbers.Len(); n > 0 {
-		return persist.At[int](t.numbers, n-1)
+	if n := c.numbers.Len(); n > 0 {
+		return persist.At[int](c.numbers, n-1)
 	}
 	return 0
 }
 
-func (t *talk) len() int { return t.messages.Len() + len(t.added) }
+func (c *numberedConversation) len() int { return c.messages.Len() + len(c.added) }
 
 // holds reports whether the text of a message is that of the one at a place.
-func (t *talk) holds(i int, m state.Message) bool {
+func (c *numberedConversation) holds(i int, m state.Message) bool {
 	var other state.Message
-	if i < t.messages.Len() {
-		other = persist.At[state.Message](t.messages, i)
+	if i < c.messages.Len() {
+		other = persist.At[state.Message](c.messages, i)
 	} else {
-		other = t.added[i-t.messages.Len()]
+		other = c.added[i-c.messages.Len()]
 	}
 	return other == m || other.Raw() == m.Raw()
 }
 
 // ranges returns the numbers of the messages from one place up to another.
-func (t *talk) ranges(from, to int) []form.Run {
+func (c *numberedConversation) ranges(from, to int) []form.Run {
 	var ranges []form.Run
 	for i := from; i < to; i++ {
-		if i < t.numbers.Len() {
-			ranges = appendNumber(ranges, persist.At[int](t.numbers, i))
+		if i < c.numbers.Len() {
+			ranges = appendNumber(ranges, persist.At[int](c.numbers, i))
 		} else {
-			ranges = appendNumber(ranges, t.addedNumbers[i-t.numbers.Len()])
+			ranges = appendNumber(ranges, c.addedNumbers[i-c.numbers.Len()])
 		}
 	}
 	return ranges
