@@ -37,7 +37,7 @@ func (l *Ledger) enterInTurn(ctx context.Context) (leave func(), err error) {
 func (l *Ledger) newCommit() *commit {
 	r := NewRetry(nil, l.opts.Failed, l.opts.Patience)
 	r.pause = l.pause
-	return &commit{Ledger: l, began: l.now(), op: randomText(opIDLen), retry: r, remember: true, enter: l.enterInTurn}
+	return &commit{Ledger: l, began: l.now(), op: randomText(opIDLen), retry: *r, remember: true}
 }
 
 func (c *commit) perform(ctx context.Context, apply transitionFunc) (h *Head, err error) {
@@ -53,7 +53,11 @@ func (c *commit) perform(ctx context.Context, apply transitionFunc) (h *Head, er
 // try makes attempts, in turn, until one succeeds or fails. A call of the store
 // that hangs does not keep others waiting.
 func (c *commit) try(ctx context.Context, apply transitionFunc) (h *Head, err error) {
-	leave, err := c.enter(ctx)
+	enter := c.enter
+	if enter == nil {
+		enter = c.enterInTurn
+	}
+	leave, err := enter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +91,12 @@ type commit struct {
 	// remember says that the next attempt may replace the head that the ledger
 	// remembers, without reading it.
 	remember bool
-	retry    *Retry
+	retry    Retry
 	// with makes writes of the program's own in the transaction of the
 	// operation; nil if there are none. The store is a store.Transactor.
 	with func(*sql.Tx) error
-	// enter waits for the turn of the operation, until leave is called.
+	// enter waits for the turn of the operation, until leave is called; nil if that is
+	// only the turn of the ledger.
 	enter func(ctx context.Context) (leave func(), err error)
 	// other is the operation on the user part that takes effect together with this
 	// one; nil if there is none. It has the same id.
