@@ -472,7 +472,7 @@ var mutants = []mutant{
 		{"record.go", "document.Origin{Time: r.Time,", "document.Origin{Time: CurrentTime(),"},
 	}},
 	{name: "a conversation is kept that has changed", finder: documents, edits: []textEdit{
-		{inDocument + "edits.go", "			talked = true\n			d.unused", "			d.unused"},
+		{inDocument + "edits.go", "			rewrites = true\n			d.unused", "			d.unused"},
 	}},
 	{name: "a conversation is kept that was shortened", finder: documents, edits: []textEdit{
 		{inDocument + "window.go", "		short = d.conversation.shortened(messages, results)\n", "		short = d.conversation.shortened(messages, nil)\n		_ = results\n"},
