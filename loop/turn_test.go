@@ -378,6 +378,10 @@ func (c *commits) BeginOnce(context.Context, state.ToolCall, runctx.Suspension) 
 
 func (c *commits) Emit(text string) { c.text += text }
 
+func (c *commits) EmitThought(string) {}
+
+func (c *commits) EmitInput(int, string, string) {}
+
 func (c *commits) Report(state.ToolCall, error) {}
 
 func (c *commits) Describe(*state.State) string { return "" }

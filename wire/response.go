@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -84,8 +85,13 @@ func (c *call) receive(resp *http.Response) {
 		if c.run != nil {
 			c.run.RestartText()
 			stream.OnDelta = func(d provider.Delta) {
-				if d.Kind == provider.DeltaText {
+				switch d.Kind {
+				case provider.DeltaText:
 					c.run.Emit(d.Text)
+				case provider.DeltaThinking:
+					c.run.EmitThought(d.Text)
+				case provider.DeltaInput:
+					c.run.EmitInput(d.Call, cmp.Or(c.sent.names[d.Name], d.Name), d.Text)
 				}
 			}
 		}

@@ -18,6 +18,8 @@ const (
 	EventStarted EventKind = "started" // a run has begun, was taken over or is tried again
 	EventChange  EventKind = "change"  // the run has changed the State, and may not have committed it yet
 	EventDelta   EventKind = "delta"   // a piece of an answer that is not finished: see Run.Emit
+	EventThought EventKind = "thought" // a piece of what the model thinks before or in that answer: see Run.EmitThought
+	EventInput   EventKind = "input"   // a piece of the arguments of a call of it: see Run.EmitInput
 	EventReply   EventKind = "reply"   // Run.SetReply
 	EventEnded   EventKind = "ended"   // the handling of a message has ended; the last event about it
 )
@@ -33,13 +35,19 @@ type Event struct {
 	Outcome   Outcome        // of EventEnded
 	Err       error          // of EventEnded, if the status is StatusFailed: ErrRunFailed, with the reason
 
-	// Of EventDelta: the text, how many bytes of its message are in front of it, the
-	// number that the message gets when it is stored, as [View.Messages] yields
-	// it, and Run.Attempt. An Offset of 0 begins the text anew.
+	// Of EventDelta, EventThought and EventInput: the text, how many bytes of the text,
+	// the thoughts or the arguments are in front of it, the number that the first
+	// message of the answer gets when it is stored, as [View.Messages] yields it, and
+	// Run.Attempt. An Offset of 0 begins the text anew. Begun counts the answers that
+	// the process has begun in the run: another number begins all of it anew.
 	Delta   string
 	Offset  int
 	Message int
 	Attempt int
+	Begun   int
+	// Of EventInput: how many calls of the answer began before it, and its tool.
+	Call int
+	Name string
 }
 
 // MarshalJSON returns the event for people and programs that show it, such as a
@@ -51,13 +59,15 @@ type Event struct {
 //	              of the Summary
 //	message_id    of the message that the event is about
 //	effects       of a change, each as [state.Effect] says
-//	message, attempt, offset, delta
-//	              of a delta
+//	message, attempt, begun, offset, delta
+//	              of a delta, a thought and an input
+//	call, name    of an input
 //	reply         of a reply, and of the end
 //	outcome       of the end: status, run_id, reply, reason and stop
 //
 // Members that are 0 or empty are missing, but for kind, seq, user_id and version,
-// and for offset in a delta.
+// for offset in a
+// delta, a thought and an input, and for call in an input.
 func (e Event) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Kind        EventKind      `json:"kind"`
@@ -72,19 +82,24 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		Effects     []state.Effect `json:"effects,omitempty"`
 		Message     int            `json:"message,omitempty"`
 		Attempt     int            `json:"attempt,omitempty"`
+		Begun       int            `json:"begun,omitempty"`
 		Offset      *int           `json:"offset,omitempty"`
+		Call        *int           `json:"call,omitempty"`
+		Name        string         `json:"name,omitempty"`
 		Delta       string         `json:"delta,omitempty"`
 		Reply       string         `json:"reply,omitempty"`
 		Outcome     *Outcome       `json:"outcome,omitempty"`
 	}{
 		Kind: e.Kind, Order: e.Order, UserID: e.UserID, Version: e.Version, Queued: e.Queued, DeadLetters: e.DeadLetters,
 		Suspended: e.Suspended, MessageID: e.MessageID, Effects: e.Effects, Message: e.Message, Attempt: e.Attempt,
-		Delta: e.Delta, Reply: e.Reply,
+		Begun: e.Begun, Name: e.Name, Delta: e.Delta, Reply: e.Reply,
 	}
-	switch e.Kind {
-	case EventDelta:
+	switch {
+	case e.Kind == EventInput:
+		out.Offset, out.Call = &e.Offset, &e.Call
+	case e.isPiece():
 		out.Offset = &e.Offset
-	case EventEnded:
+	case e.Kind == EventEnded:
 		out.Outcome = &e.Outcome
 	}
 	switch {
@@ -94,6 +109,11 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		out.RunID = e.Run.ID
 	}
 	return jsontext.Marshal(out)
+}
+
+// isPiece reports whether the event is a piece of an answer.
+func (e *Event) isPiece() bool {
+	return e.Kind == EventDelta || e.Kind == EventThought || e.Kind == EventInput
 }
 
 // maxItems is the number of events that a follower may be behind.
@@ -152,23 +172,25 @@ func (w *follower) add(i item) {
 	wake(w.wake)
 }
 
-// beginText tells the follower alone the text of a run so far, before it has read
+// beginText tells the follower alone the answer of a run so far, before it has read
 // anything. Pieces that have come meanwhile are in it.
-func (w *follower) beginText(e Event) {
+func (w *follower) beginText(parts []Event) {
 	w.feed.mu.Lock()
 	defer w.feed.mu.Unlock()
-	w.items = slices.DeleteFunc(w.items, func(i item) bool { return i.Kind == EventDelta })
-	w.add(item{Event: e, head: w.feed.head})
+	w.items = slices.DeleteFunc(w.items, func(i item) bool { return i.isPiece() })
+	for _, e := range parts {
+		w.add(item{Event: e, head: w.feed.head})
+	}
 }
 
-// follows reports whether i is the next piece of the text of last.
+// follows reports whether i is the next piece of what last is the end of.
 func follows(last, i item) bool {
-	return last.Kind == EventDelta && i.Kind == EventDelta && last.MessageID == i.MessageID &&
-		last.Message == i.Message && last.Attempt == i.Attempt && last.Offset+len(last.Delta) == i.Offset
+	return last.isPiece() && last.Kind == i.Kind && last.MessageID == i.MessageID && last.Call == i.Call &&
+		last.Message == i.Message && last.Attempt == i.Attempt && last.Begun == i.Begun && last.Offset+len(last.Delta) == i.Offset
 }
 
 // drop replaces the items by a summary, the threads that have changed, the last
-// endings and the text that is under way. The caller holds feed.mu.
+// endings and the answer that is under way. The caller holds feed.mu.
 func (w *follower) drop() {
 	var threads, endings, text []item
 	for _, i := range w.items {
@@ -177,11 +199,8 @@ func (w *follower) drop() {
 			threads = append(threads, i)
 		case i.Kind == EventEnded:
 			endings, text = append(endings, i), nil
-		case i.Kind != EventDelta:
-		case text != nil && follows(text[0], i):
-			text[0].Delta += i.Delta
-		default:
-			text = []item{i}
+		case i.isPiece():
+			text = appendPiece(text, i)
 		}
 	}
 	endings = endings[max(0, len(endings)-maxItems/2):]
@@ -191,6 +210,22 @@ func (w *follower) drop() {
 		kept[n].dropped = w.dropped
 	}
 	w.items = kept
+}
+
+// appendPiece appends a piece to those of the answer that is under way. One of
+// another answer, or that begins anew, replaces them.
+func appendPiece(pieces []item, i item) []item {
+	n := slices.IndexFunc(pieces, func(p item) bool { return p.Kind == i.Kind && p.Call == i.Call })
+	switch {
+	case len(pieces) > 0 && (pieces[0].Message != i.Message || pieces[0].Attempt != i.Attempt || pieces[0].Begun != i.Begun):
+		return []item{i}
+	case n >= 0 && follows(pieces[n], i):
+		pieces[n].Delta += i.Delta
+		return pieces
+	case n >= 0:
+		return []item{i}
+	}
+	return append(pieces, i)
 }
 
 // noteHead notes that the follower was told a head. The caller holds feed.mu.

@@ -17,33 +17,64 @@ import (
 // to the conversation, when a request is made again, and with each attempt.
 // Secrets are masked in the text as a whole, however it is cut: what may be the
 // beginning of a secret is told later. When the run has ended, Emit does nothing.
-func (r *Run) Emit(text string) {
-	if text == "" || r.ctx.Err() != nil {
-		return
-	}
-	r.live.emit(text)
+func (r *Run) Emit(text string) { r.emit(livePart{kind: EventDelta}, text) }
+
+// EmitThought is Emit for what the model thinks.
+func (r *Run) EmitThought(text string) { r.emit(livePart{kind: EventThought}, text) }
+
+// EmitInput is Emit for the arguments of a call, as JSON. call is how many calls of
+// the answer began before it, and name that of its tool. The first piece may be
+// empty.
+func (r *Run) EmitInput(call int, name, text string) {
+	r.emit(livePart{kind: EventInput, call: call, name: name}, text)
 }
 
-// maxLive is the number of bytes of a text that is not finished which are kept
-// for those who begin to watch.
-const maxLive = 64 << 10
+func (r *Run) emit(of livePart, text string) {
+	if text == "" && of.kind != EventInput || r.ctx.Err() != nil {
+		return
+	}
+	r.live.emit(of, text)
+}
 
-// liveText is the text that a model is about to have said in a run.
+const (
+	// maxLive is the number of bytes of a text that is not finished which are kept
+	// for those who begin to watch.
+	maxLive = 64 << 10
+	// maxLiveParts is how many parts of an answer are told while it is made.
+	maxLiveParts = 64
+)
+
+// liveText is the answer that a model is about to have given in a run.
 type liveText struct {
 	run *Run
 
 	mu      sync.Mutex
-	version uint64          // of the State for which number is known; 0 before
-	number  int             // of the message that the text will be; 0 without one
-	masks   *state.Redactor // of out
-	out     io.WriteCloser  // masks what is told
-	begun   int             // the texts so far
-	length  int             // of what was told
-	end     []byte          // of that, at most 2 * maxLive bytes
-	kept    bool            // the text is being stored as it is: more is held back
-	held    string          // until it is known whether that has ended the run
+	version uint64      // of the State for which number is known; 0 before
+	number  int         // of the message that the answer will be; 0 without one
+	begun   int         // the answers so far
+	parts   []*livePart // of the answer, in the order in which they began
+	kept    bool        // the text is being stored as it is: more is held back
+	held    []livePiece // until it is known whether that has ended the run
 
 	changed chan struct{} // with Options.Live, once there is a text: see store
+}
+
+// livePart is what was told of a part of an answer: its text, its thoughts or the
+// arguments of a call.
+type livePart struct {
+	kind   EventKind
+	call   int
+	name   string
+	of     *liveText
+	masks  *state.Redactor // of out
+	out    io.WriteCloser  // masks what is told
+	length int             // of what was told
+	end    []byte          // of that, at most 2 * maxLive bytes
+}
+
+type livePiece struct {
+	part livePart
+	text string
 }
 
 // restart makes the next piece the first one.
@@ -53,7 +84,7 @@ func (l *liveText) restart() {
 	l.version, l.number = 0, 0
 }
 
-func (l *liveText) emit(text string) {
+func (l *liveText) emit(of livePart, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.run
@@ -63,44 +94,68 @@ func (l *liveText) emit(text string) {
 			return
 		}
 		if number != l.number {
-			l.number, l.length, l.end, l.out, l.kept, l.held = number, 0, nil, nil, false, ""
+			l.number, l.parts, l.kept, l.held = number, nil, false, nil
 			l.begun++
 		}
 		l.version = v
 	}
 	if l.kept {
-		l.held += text
+		l.held = append(l.held, livePiece{of, text})
 		return
 	}
-	l.write(text)
+	l.write(of, text)
 }
 
 // write masks a piece and tells it. The caller holds mu.
-func (l *liveText) write(text string) {
-	r := l.run
-	if masks := r.Redactor(); l.out == nil || masks != l.masks {
-		l.masks, l.out = masks, masks.Writer(l)
+func (l *liveText) write(of livePart, text string) {
+	p := l.part(of.kind, of.call)
+	if p == nil {
+		if len(l.parts) == maxLiveParts {
+			return
+		}
+		p = &of
+		p.of, l.parts = l, append(l.parts, p)
+		if text == "" {
+			p.tell("")
+		}
 	}
-	_, _ = io.WriteString(l.out, text) // Write returns no error
+	if masks := l.run.Redactor(); p.out == nil || masks != p.masks {
+		p.masks, p.out = masks, masks.Writer(p)
+	}
+	_, _ = io.WriteString(p.out, text) // Write returns no error
 }
 
-// Write tells masked text. The caller holds mu.
-func (l *liveText) Write(p []byte) (int, error) {
-	if f := l.run.m.feeds.of(l.run.user); f != nil {
-		f.tellOf(l.run.runID, l.event(l.length, string(p)))
+// part returns the part of a kind, or nil. The caller holds mu.
+func (l *liveText) part(kind EventKind, call int) *livePart {
+	for _, p := range l.parts {
+		if p.kind == kind && p.call == call {
+			return p
+		}
 	}
-	l.length += len(p)
-	if l.end = append(l.end, p...); len(l.end) > 2*maxLive {
-		l.end = append([]byte(nil), l.end[len(l.end)-maxLive:]...)
+	return nil
+}
+
+// Write tells masked text. The caller holds mu of the answer.
+func (p *livePart) Write(text []byte) (int, error) {
+	p.tell(string(text))
+	p.length += len(text)
+	if p.end = append(p.end, text...); len(p.end) > 2*maxLive {
+		p.end = append([]byte(nil), p.end[len(p.end)-maxLive:]...)
 	}
-	if l.run.m.opts.Live {
+	if l := p.of; l.run.m.opts.Live && p.kind == EventDelta {
 		if l.changed == nil {
 			l.changed = make(chan struct{}, 1)
 			l.run.m.background(l.store)
 		}
 		wake(l.changed)
 	}
-	return len(p), nil
+	return len(text), nil
+}
+
+func (p *livePart) tell(text string) {
+	if f := p.of.run.m.feeds.of(p.of.run.user); f != nil {
+		f.tellOf(p.of.run.runID, p.event(p.length, text))
+	}
 }
 
 // store writes the text for other processes, as long as the run is held. An error
@@ -131,23 +186,33 @@ func (l *liveText) store() {
 	}
 }
 
-func (l *liveText) event(offset int, text string) Event {
+func (p *livePart) event(offset int, text string) Event {
+	run := p.of.run
 	return Event{
-		Kind: EventDelta, MessageID: l.run.message.ID, Delta: text, Offset: offset, Message: l.number, Attempt: l.run.attempt,
+		Kind: p.kind, MessageID: run.message.ID, Delta: text, Offset: offset, Message: p.of.number, Attempt: run.attempt,
+		Begun: p.of.begun, Call: p.call, Name: run.Redact(p.name),
 	}
 }
 
-// soFar calls tell with the text so far, if there is one that is not stored yet.
+// soFar calls tell with the answer so far, if there is one that is not stored yet.
 // No piece is told meanwhile.
-func (l *liveText) soFar(tell func(Event)) {
+func (l *liveText) soFar(tell func([]Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.length == 0 || l.number == 0 || l.run.state.Version() != l.version {
+	if len(l.parts) == 0 || l.number == 0 || l.run.state.Version() != l.version {
 		return
 	}
-	kept := l.end[max(0, len(l.end)-maxLive):]
-	tell(l.event(l.length-len(kept), string(kept)))
+	var parts []Event
+	for _, p := range l.parts {
+		if kept := p.kept(); kept != "" || p.kind == EventInput {
+			parts = append(parts, p.event(p.length-len(kept), kept))
+		}
+	}
+	tell(parts)
 }
+
+// kept returns the end of what was told.
+func (p *livePart) kept() string { return string(p.end[max(0, len(p.end)-maxLive):]) }
 
 // nextNumberInTurn is nextNumber between commits.
 func (r *Run) nextNumberInTurn() (int, error) {

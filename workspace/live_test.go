@@ -96,6 +96,59 @@ func TestEmit(t *testing.T) {
 	})
 }
 
+// Thoughts and the arguments of calls are told as the text is: masked, in order, from
+// their beginning to those who come later, and anew when a request is made again.
+func TestEmitThoughtsAndInputs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := func(m *workspace.Manager) *[]string {
+			lines := &[]string{}
+			go func() {
+				for e, err := range m.Watch(t.Context(), "ann").AsHost() {
+					switch {
+					case err != nil:
+						return
+					case e.Begun > 0:
+						*lines = append(*lines, strings.TrimSpace(fmt.Sprintf("%d %s %d %s+%d %s", e.Begun, e.Kind, e.Call, e.Name, e.Offset, e.Delta)))
+					}
+				}
+			}()
+			synctest.Wait()
+			return lines
+		}
+		var late *[]string
+		var m *workspace.Manager
+		m = open(t, store.NewMemory(), workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			require.NoError(t, token.Set(run.State(), "s3cret-value"))
+			for _, emit := range []func(){
+				func() { run.EmitThought("Look for s3cret-") }, func() { run.EmitThought("value. ") }, func() { run.EmitInput(0, "find", "") },
+				func() { run.EmitInput(0, "find", `{"q":`) }, func() { run.EmitInput(1, "s3cret-value", `{}`) },
+				func() { run.EmitInput(0, "find", `"s3cret-value"}`) }, func() { run.Emit("Wait") },
+			} {
+				emit()
+				synctest.Wait()
+			}
+			late = told(m)
+			require.NoError(t, state.Messages.Set(run.State(), []state.Message{state.AssistantText("Wait")}))
+			run.EmitThought("Anew")
+			synctest.Wait()
+			return nil
+		}})
+		early := told(m)
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, []string{
+			"1 thought 0 +0 Look for", "1 thought 0 +9 [SECRET].", "1 input 0 find+0", `1 input 0 find+0 {"q":`, "1 input 1 [SECRET]+0 {}",
+			`1 input 0 find+5 "[SECRET]"}`, "1 delta 0 +0 Wait", "2 thought 0 +0 Anew",
+		}, *early)
+		require.Equal(t, []string{
+			"1 thought 0 +0 Look for [SECRET].", `1 input 0 find+0 {"q":"[SECRET]"}`, "1 input 1 [SECRET]+0 {}", "1 delta 0 +0 Wait",
+			"2 thought 0 +0 Anew",
+		}, *late)
+		require.NoError(t, m.Close())
+	})
+}
+
 // A reader that is slow misses no piece: they come together.
 func TestEmitToASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

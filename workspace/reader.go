@@ -39,7 +39,7 @@ func (r reader) mayRead(e *Event) bool {
 	switch e.Kind {
 	case EventChange:
 		return len(e.Effects) > 0
-	case EventDelta, EventReply:
+	case EventDelta, EventThought, EventInput, EventReply:
 		return said
 	}
 	return true

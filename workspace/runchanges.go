@@ -153,7 +153,7 @@ func (f *feed) tellStarted(run *toldRun) {
 func (f *feed) tellOf(runID string, e Event) {
 	c := f.changesOf(runID)
 	if c == nil {
-		if e.Kind != EventDelta { // of which nobody has the beginning
+		if !e.isPiece() { // of which nobody has the beginning
 			f.tell(e)
 		}
 		return

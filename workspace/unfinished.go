@@ -67,9 +67,10 @@ func (l *liveText) keep() ledger.Live {
 func (l *liveText) goOn() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if text := l.held; l.kept {
-		l.kept, l.held = false, ""
-		l.write(text)
+	held := l.held
+	l.kept, l.held = false, nil
+	for _, h := range held {
+		l.write(h.part, h.text)
 	}
 }
 
@@ -93,6 +94,10 @@ func (m *Manager) goOnTelling(user string) {
 func (l *liveText) said() ledger.Live {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := string(l.end[max(0, len(l.end)-maxLive):])
-	return ledger.Live{Begun: l.begun, Message: l.number, Offset: l.length - len(kept), Text: kept}
+	said := ledger.Live{Begun: l.begun, Message: l.number}
+	if p := l.part(EventDelta, 0); p != nil {
+		said.Text = p.kept()
+		said.Offset = p.length - len(said.Text)
+	}
+	return said
 }

@@ -17,7 +17,7 @@ import (
 // The events end with ctx, or when the loop is left. The first one is an
 // EventSummary, and so is one for each change of the workspace, but at most four a
 // second. If this Manager holds a run, its other events come at once, first of them
-// the text that a model is streaming, as far as it has come. Of a run that another
+// the answer that a model is streaming, as far as it has come. Of a run that another
 // Manager holds there is only EventEnded, when this one looks at the workspace, see
 // Await, and with Options.Live EventDelta. After EventEnded, no event is about that
 // message.

@@ -290,6 +290,11 @@ func TestEventJSON(t *testing.T) {
 	require.JSONEq(t, `{"kind": "delta", "seq": 4, "user_id": "ann", "version": 3, "run_id": "next", "queued": 1,
 		"dead_letters": 2, "suspended": 3, "message_id": "1", "message": 12, "attempt": 1, "offset": 0, "delta": "Hel"}`, string(data))
 
+	e.Kind, e.Begun, e.Name = workspace.EventInput, 2, "pay"
+	data, err = json.Marshal(e)
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"attempt":1,"begun":2,"offset":0,"call":0,"name":"pay","delta":"Hel"`)
+
 	e.Kind, e.Outcome = workspace.EventChange, workspace.Outcome{}
 	data, err = json.Marshal(e)
 	require.NoError(t, err)

@@ -30,8 +30,11 @@ type Run interface {
 	// known if it waits later. The error is ErrBegun if that was stored before.
 	BeginOnce(ctx context.Context, c state.ToolCall, s Suspension) error
 	// Emit tells a piece of the text that a model is about to have said on the
-	// State of the run. RestartText makes the next piece the first one.
+	// State of the run, EmitThought one of what it thinks, and EmitInput one of the
+	// arguments of a call. RestartText makes the next piece the first one.
 	Emit(text string)
+	EmitThought(text string)
+	EmitInput(call int, name, text string)
 	RestartText()
 	// Report tells the log of the program of a call that has failed by a mistake of
 	// the program.

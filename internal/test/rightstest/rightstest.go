@@ -74,10 +74,14 @@ func (w *World) isRead(f field) bool {
 	return slices.Contains(team, w.Agent) && (f.public || f.owner == w.Agent || slices.Contains(f.only, w.Agent))
 }
 
-// said are the texts of the conversation, and reply is what no view has of it.
+// said are the texts of the conversation, and reply and thought are what no view has
+// of it.
 var said = []string{"text-asked", "text-answered", "tool-called", "text-argued"}
 
-const reply = "text-replied"
+const (
+	reply   = "text-replied"
+	thought = "text-thought"
+)
 
 // texts returns the texts that the agent may read, and those that it may not.
 func (w *World) texts() (read, hidden []string) {
@@ -94,7 +98,7 @@ func (w *World) texts() (read, hidden []string) {
 	if w.isRead(w.said) {
 		return append(read, said...), hidden
 	}
-	return read, append(append(hidden, reply), said...)
+	return read, append(append(hidden, reply, thought), said...)
 }
 
 // T is what a test fails with.
@@ -136,7 +140,7 @@ func (w *World) Message(id string) workspace.Message {
 }
 
 // Options are those of a Manager of the world. Its titles have all that there is.
-// A run streams its answer, and suspends a call; that of a message with the id
+// A run streams its answer, its thoughts and its call, and suspends a call; that of a message with the id
 // "fails" fails.
 func (w *World) Options() *workspace.Options {
 	return &workspace.Options{Schema: w.Schema, Run: w.run, Attempts: 1, Title: func(st *state.State) string {
@@ -149,9 +153,11 @@ func (w *World) Options() *workspace.Options {
 }
 
 func (w *World) run(ctx context.Context, run *workspace.Run) error {
+	run.EmitThought(thought)
 	for _, word := range []string{"text-", "answered"} {
 		run.Emit(word)
 	}
+	run.EmitInput(0, "tool-called", `{"why":"text-argued"}`)
 	id := run.Message().ID
 	call := state.ToolCall{ID: "call-" + id, Name: "tool-called", Input: `{"why":"text-argued"}`, Key: "key-" + id}
 	err := state.Messages.Set(run.State(), []state.Message{state.AssistantText("text-answered"), state.ToolCalls(call)})
