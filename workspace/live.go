@@ -199,8 +199,14 @@ func (p *livePart) event(offset int, text string) Event {
 func (l *liveText) soFar(tell func([]Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.parts) == 0 || l.number == 0 || l.run.state.Version() != l.version {
+	if len(l.parts) == 0 || l.number == 0 {
 		return
+	}
+	if v := l.run.state.Version(); v != l.version { // perhaps by the answer itself
+		if number, err := l.run.nextNumberInTurn(); err != nil || number != l.number {
+			return
+		}
+		l.version = v
 	}
 	var parts []Event
 	for _, p := range l.parts {

@@ -1,0 +1,363 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/runctx"
+	"github.com/agentstate/state/tool"
+	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
+)
+
+// endings are the states of turns that have ended otherwise than well.
+var endings = map[work.Ending]TurnState{
+	work.EndingCancelled: TurnStopped, work.EndingInterrupted: TurnStopped,
+	work.EndingRolledBack: TurnDropped, work.EndingReset: TurnDropped, work.EndingDiscarded: TurnDropped, work.EndingDropped: TurnDropped,
+}
+
+// conversation makes items of the messages of a view.
+type conversation struct {
+	source *Source
+	view   *workspace.View
+	items  []*Item
+	last   int                 // the highest number of a message
+	run    string              // that has stored the message before
+	open   *Item               // the answer that a message may continue, or nil
+	calls  map[string]place    // of calls, by their keys
+	unkept map[string][]string // the keys of open calls, by the ids of providers: a result may have no key
+	asked  map[string]bool     // messages of persons that are in the conversation
+	turns  map[string]string   // the turns of runs that a decision has begun
+}
+
+// place is where a call is.
+type place struct {
+	item *Item
+	part int
+}
+
+// conversation makes the items of a view. The host's view says which result of a
+// model a message belongs to.
+func (s *Source) conversation(host, v *workspace.View) *conversation {
+	c := &conversation{
+		source: s, view: v, calls: map[string]place{}, unkept: map[string][]string{}, asked: map[string]bool{}, turns: map[string]string{},
+	}
+	said := slices.Collect(v.Messages(0, -1))
+	answers := answersOf(host.State().History().All(), said)
+	questions := map[string]bool{}
+	for _, m := range said {
+		if m.Message.Type() == "text" && m.Message.Role() == "user" {
+			questions[m.Run] = true
+		}
+	}
+	for i, m := range said {
+		c.last = max(c.last, m.Number)
+		switch msg := m.Message.(type) {
+		case state.ToolResultMessage:
+			c.addResult(m, msg, !questions[m.Run])
+			c.open = nil
+		case state.ToolCallMessage:
+			c.addAnswer(m, answers[i])
+			c.addCalls(m, msg.Calls())
+		default:
+			c.addSaid(m, answers[i])
+		}
+		c.run = m.Run
+	}
+	c.addWaiting()
+	return c
+}
+
+// answersOf returns the results that messages are of, by their indexes. Messages may
+// be equal: from the end on, each is that of the last result that is left, as both
+// lists are only shortened at the beginning.
+func answersOf(results iter.Seq2[int, state.InferenceResult], said []workspace.NumberedMessage) []*state.InferenceResult {
+	by := map[state.JSON][]*state.InferenceResult{}
+	for _, r := range results {
+		for _, m := range r.Output {
+			by[m.Raw()] = append(by[m.Raw()], &r)
+		}
+	}
+	answers := make([]*state.InferenceResult, len(said))
+	for i, m := range slices.Backward(said) {
+		if list := by[m.Message.Raw()]; len(list) > 0 {
+			answers[i], by[m.Message.Raw()] = list[len(list)-1], list[:len(list)-1]
+		}
+	}
+	for i, a := range answers { // its Stop and Usage stand at its last message
+		if a != nil && slices.Contains(answers[i+1:min(len(answers), i+1+len(a.Output))], a) {
+			answers[i] = &state.InferenceResult{Agent: a.Agent}
+		}
+	}
+	return answers
+}
+
+// turnOf returns the turn of what a run has stored.
+func (c *conversation) turnOf(run string) string { return cmp.Or(c.turns[run], run) }
+
+// begin begins an item with a message.
+func (c *conversation) begin(m workspace.NumberedMessage, role string) *Item {
+	item := &Item{
+		ID: itemID(c.view.UserID(), m.Run, m.Number), Number: m.Number, Role: role, Turn: c.view.Redact(c.turnOf(m.Run)),
+		Time: m.Time, Withheld: m.Withheld, Parts: []Part{},
+	}
+	c.items = append(c.items, item)
+	return item
+}
+
+// addSaid adds a text, or the thoughts of a model.
+func (c *conversation) addSaid(m workspace.NumberedMessage, answer *state.InferenceResult) {
+	role := m.Message.Role()
+	switch {
+	case m.Message.Type() != "text":
+		if _, typ := origin.ItemType(m.Message); typ != "reasoning" {
+			return
+		}
+	case role == "user", role == "system", role == "developer":
+		c.open = nil
+		item := c.begin(m, role)
+		if role == "user" && m.Run != "" && !c.asked[m.Run] {
+			c.asked[m.Run] = true
+			item.ID = c.view.Redact(m.Run)
+			item.Turn = item.ID
+		}
+		item.Parts = c.parts(saidBy(m.Message))
+		return
+	case role != "assistant": // of another agent
+		c.open = nil
+		c.begin(m, "assistant").Agent = c.view.Redact(role)
+		c.open = c.items[len(c.items)-1]
+		c.merge(saidBy(m.Message))
+		return
+	}
+	c.addAnswer(m, answer)
+}
+
+// addAnswer adds what a model has said to the answer that it continues, or begins
+// one.
+func (c *conversation) addAnswer(m workspace.NumberedMessage, answer *state.InferenceResult) {
+	joined, says := origin.Joined(m.Message)
+	_, calls := m.Message.(state.ToolCallMessage)
+	thought := c.open != nil && !slices.ContainsFunc(c.open.Parts, func(p Part) bool { return p.Kind != Thought })
+	if c.open == nil || m.Run != c.run || !calls && !thought && !(says && joined) {
+		c.open = c.begin(m, "assistant")
+	}
+	c.open.Withheld = c.open.Withheld || m.Withheld
+	if answer != nil {
+		c.open.Agent, c.open.Stop, c.open.Usage = answer.Agent, answer.Stop, answer.Usage
+	}
+	c.merge(saidBy(m.Message))
+}
+
+// merge adds what a message says to the open answer: its thoughts and its texts as
+// one part each.
+func (c *conversation) merge(s said) {
+	item := c.open
+	add := func(p Part) {
+		at := len(item.Parts)
+		for at > 0 && rank(item.Parts[at-1].Kind) > rank(p.Kind) {
+			at--
+		}
+		if at > 0 && p.Text != "" && item.Parts[at-1].Kind == p.Kind {
+			item.Parts[at-1].Text += p.Text
+			return
+		}
+		if p.ID == "" {
+			p.ID = partID(p.Kind, count(item.Parts, p.Kind))
+		}
+		item.Parts = slices.Insert(item.Parts, at, p)
+	}
+	if s.thoughts != "" {
+		add(Part{Kind: Thought, Text: c.view.Redact(s.thoughts)})
+	}
+	var text strings.Builder
+	for _, p := range s.parts {
+		text.WriteString(p.Text)
+	}
+	if text.Len() > 0 {
+		add(Part{Kind: Text, Text: c.view.Redact(text.String())})
+	}
+	for _, p := range s.parts {
+		if p.Media != nil {
+			add(Part{Kind: MediaPart, Media: c.media(p.Media)})
+		}
+	}
+	for _, cited := range s.cited {
+		add(Part{Kind: CitationPart, Citation: &Citation{c.view.Redact(cited.URL), c.view.Redact(cited.Title), c.view.Redact(cited.Text)}})
+	}
+}
+
+// rank is the place of a kind in an answer.
+func rank(k Kind) int {
+	return slices.Index([]Kind{Thought, Text, MediaPart, CitationPart, CallPart}, k)
+}
+
+// partID returns the id of the n-th part of a kind in an answer.
+func partID(k Kind, n int) string {
+	if k == Thought || k == Text {
+		return string(k)
+	}
+	return fmt.Sprint(k, "-", n)
+}
+
+func count(parts []Part, k Kind) (n int) {
+	for _, p := range parts {
+		if p.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// parts returns what a person says, in its order.
+func (c *conversation) parts(s said) []Part {
+	parts := []Part{}
+	for i, p := range s.parts {
+		p.ID = fmt.Sprint(p.Kind, "-", i)
+		if p.Text = c.view.Redact(p.Text); p.Media != nil {
+			p.Media = c.media(p.Media)
+		}
+		parts = append(parts, p)
+	}
+	return parts
+}
+
+// media masks what is not the content of a file.
+func (c *conversation) media(m *Media) *Media {
+	made := &Media{Type: c.view.Redact(m.Type), URL: m.URL, Name: c.view.Redact(m.Name)}
+	if !strings.HasPrefix(m.URL, "data:") {
+		made.URL = c.view.Redact(m.URL)
+	}
+	return made
+}
+
+// addCalls adds calls to the open answer.
+func (c *conversation) addCalls(m workspace.NumberedMessage, calls []state.ToolCall) {
+	for i, call := range calls {
+		key := callID(call, m.Number, i)
+		input := masked(c.view, cmp.Or(call.Input, "{}"))
+		shown := &Call{Key: call.Key, Name: c.view.Redact(call.Name), Input: input, State: CallOpen}
+		c.calls[key] = place{c.open, len(c.open.Parts)}
+		c.open.Parts = append(c.open.Parts, Part{ID: partID(CallPart, count(c.open.Parts, CallPart)), Kind: CallPart, Call: shown})
+		id := cmp.Or(call.ID, call.Name)
+		c.unkept[id] = append(c.unkept[id], key)
+	}
+}
+
+// addResult gives a call its result. One whose call is no longer in the conversation
+// is left out. A run without a question goes on with the turn of the call.
+func (c *conversation) addResult(m workspace.NumberedMessage, result state.ToolResultMessage, decided bool) {
+	call := result.Call()
+	id := cmp.Or(call.ID, call.Name)
+	key := call.Key
+	if open := c.unkept[id]; key == "" && len(open) > 0 {
+		key = open[0]
+	}
+	at, ok := c.calls[key]
+	if !ok {
+		return
+	}
+	c.unkept[id] = slices.DeleteFunc(c.unkept[id], func(k string) bool { return k == key })
+	if decided && c.turns[m.Run] == "" {
+		c.turns[m.Run] = at.item.Turn
+	}
+	at.item.Withheld = at.item.Withheld || m.Withheld
+	shown := at.item.Parts[at.part].Call
+	verdict, _ := runctx.VerdictOf(result)
+	shown.By, shown.Edited = c.view.Redact(verdict.By), masked(c.view, state.JSON(verdict.Input))
+	output := masked(c.view, result.Content())
+	switch {
+	case verdict.Kind == runctx.VerdictRefused:
+		shown.State, shown.Reason = CallRefused, c.view.Redact(verdict.Reason)
+	case verdict.Kind == runctx.VerdictExpired:
+		shown.State = CallExpired
+	case !result.IsError():
+		shown.State, shown.Output = CallDone, output
+	default:
+		if shown.State = CallFailed; c.source.Errors || verdict.Kind == runctx.VerdictAnswered {
+			shown.Output = output
+		}
+	}
+}
+
+// addWaiting marks the calls that wait.
+func (c *conversation) addWaiting() {
+	for _, s := range c.view.Suspended() {
+		at, ok := c.calls[s.Key]
+		if !ok {
+			continue
+		}
+		shown := at.item.Parts[at.part].Call
+		shown.State, shown.Reason, shown.Until, shown.Begun = CallWaiting, c.view.Redact(s.Reason), s.Until, s.Begun
+		if s.Client {
+			shown.State, shown.Reason = CallClient, ""
+		}
+	}
+}
+
+// pending returns the messages of persons that the conversation does not have.
+func (c *conversation) pending() (list []*Item) {
+	add := func(m workspace.Message) {
+		if m.Content == nil || m.ID == "" || c.asked[m.ID] {
+			return
+		}
+		id := c.view.Redact(m.ID)
+		list = append(list, &Item{ID: id, Role: "user", Turn: id, Parts: c.parts(saidBy(m.Content))})
+	}
+	for _, d := range c.view.DeadLetters {
+		add(d.Message)
+	}
+	if c.view.Run != nil {
+		add(c.view.Run.Message)
+	}
+	for _, m := range c.view.Queue {
+		add(m)
+	}
+	return list
+}
+
+// allTurns returns the turns of the view that have something to say.
+func (c *conversation) allTurns() (list []Turn) {
+	v, known := c.view, map[string]bool{}
+	add := func(t Turn, decisions ...tool.Decision) {
+		if t.ID == "" || known[t.ID] {
+			return
+		}
+		known[t.ID], t.Of = true, c.view.Redact(c.turns[t.ID])
+		for _, d := range decisions {
+			if at, ok := c.calls[d.Key]; ok && t.Of == "" {
+				t.Of = at.item.Turn
+			}
+		}
+		t.ID, t.Reason = v.Redact(t.ID), v.Redact(t.Reason)
+		list = append(list, t)
+	}
+	for _, d := range v.DeadLetters {
+		t := Turn{ID: d.Message.ID, State: TurnFailed, GoesOn: d.GoesOn}
+		if c.source.Errors {
+			t.Reason = d.Reason
+		}
+		add(t, d.Message.Decisions...)
+	}
+	if v.Run != nil {
+		add(Turn{ID: v.Run.Message.ID, State: TurnRunning}, v.Run.Message.Decisions...)
+	}
+	for _, m := range v.Queue {
+		add(Turn{ID: m.ID, State: TurnWaiting}, m.Decisions...)
+	}
+	for _, e := range slices.Backward(v.Ended) {
+		t := Turn{ID: e.ID, State: endings[e.As], Stop: e.Stop, Reason: e.Reason}
+		if t.State == "" && e.As == work.EndingFinished && e.Stop != "" {
+			t.State = TurnEnded
+		}
+		if t.State != "" {
+			add(t)
+		}
+	}
+	return list
+}
