@@ -1,11 +1,6 @@
 package aguistate
 
-import (
-	"bytes"
-	"encoding/json"
-	"net/http"
-	"time"
-)
+import "encoding/json"
 
 // event is an event of any type. Members that its type does not have are left
 // out: a client refuses null.
@@ -55,51 +50,5 @@ type interrupt struct {
 	Metadata       map[string]any  `json:"metadata,omitempty"`
 }
 
-// writer sends events to one client. After an error, it sends nothing.
-type writer struct {
-	out     http.ResponseWriter
-	control *http.ResponseController
-	batch   bytes.Buffer // of what was sent since the last flush
-	err     error
-}
-
-func newWriter(w http.ResponseWriter) *writer {
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no")
-	return &writer{out: w, control: http.NewResponseController(w)}
-}
-
-func (w *writer) send(e event) {
-	w.batch.WriteString("data: ")
-	w.batch.Write(encode(e))
-	w.batch.WriteString("\n\n")
-}
-
-// flush passes on what was sent. A client that does not take it in time is given
-// up.
-func (w *writer) flush() error {
-	if w.err == nil && w.batch.Len() > 0 {
-		_ = w.control.SetWriteDeadline(time.Now().Add(patience)) // not each server has one
-		if _, w.err = w.out.Write(w.batch.Bytes()); w.err == nil {
-			w.err = w.control.Flush()
-		}
-	}
-	if w.batch.Reset(); w.batch.Cap() > maxBatch {
-		w.batch = bytes.Buffer{}
-	}
-	return w.err
-}
-
-// alive tells proxies and the server that the stream is in use. It is no event.
-func (w *writer) alive() error {
-	w.batch.WriteString(":\n\n")
-	return w.flush()
-}
-
-const (
-	patience     = 10 * time.Second // for a client that takes nothing
-	bodyPatience = 30 * time.Second // for the body of a request
-	maxBatch     = 64 << 10         // what a stream keeps of its buffer
-)
+// send sends an event.
+func (s *stream) send(e event) { s.out.Send("", encode(e)) }

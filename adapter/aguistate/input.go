@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -56,11 +54,7 @@ const (
 )
 
 // readInput reads the body of a request.
-func readInput(w http.ResponseWriter, r *http.Request, limit int64) (*input, error) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err != nil {
-		return nil, err
-	}
+func readInput(data []byte) (*input, error) {
 	in := &input{}
 	if err := json.Unmarshal(data, in); err != nil {
 		return nil, invalid("the body is no RunAgentInput: %v", err)

@@ -75,45 +75,45 @@ func (s *stream) resetMessages(want []message) {
 	order := slices.DeleteFunc(s.withoutLive(s.have), func(m message) bool { return !wanted[m.ID] })
 	if len(order) > len(want) || !slices.EqualFunc(order, want[:len(order)], func(a, b message) bool { return a.ID == b.ID }) {
 		if s.isSeen {
-			s.out.send(event{Type: "STATE_DELTA", Delta: []operation{{Op: "remove", Path: pointer(versionKey)}}})
+			s.send(event{Type: "STATE_DELTA", Delta: []operation{{Op: "remove", Path: pointer(versionKey)}}})
 			s.isSeen, s.fields = false, nil
 		}
-		s.out.send(event{Type: "MESSAGES_SNAPSHOT", Messages: []message{}})
+		s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: []message{}})
 	}
 	s.have = slices.Clone(want)
-	s.out.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]message{}, want...)})
+	s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]message{}, want...)})
 }
 
 // tellMessage sends a message as if it was streamed.
 func (s *stream) tellMessage(m *message) {
 	if m.agent != "" {
-		s.out.send(event{Type: "STEP_STARTED", StepName: m.agent})
+		s.send(event{Type: "STEP_STARTED", StepName: m.agent})
 	}
 	if m.reasoning != "" {
 		id := m.ID + "-reasoning"
-		s.out.send(event{Type: "REASONING_START", MessageID: id})
-		s.out.send(event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
-		s.out.send(event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: m.reasoning})
-		s.out.send(event{Type: "REASONING_MESSAGE_END", MessageID: id})
-		s.out.send(event{Type: "REASONING_END", MessageID: id})
+		s.send(event{Type: "REASONING_START", MessageID: id})
+		s.send(event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
+		s.send(event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: m.reasoning})
+		s.send(event{Type: "REASONING_MESSAGE_END", MessageID: id})
+		s.send(event{Type: "REASONING_END", MessageID: id})
 	}
 	switch {
 	case m.Role == "tool":
-		s.out.send(event{Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.text(), Role: "tool"})
+		s.send(event{Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.text(), Role: "tool"})
 	case len(m.ToolCalls) > 0:
 		for _, c := range m.ToolCalls {
-			s.out.send(event{Type: "TOOL_CALL_START", ToolCallID: c.ID, ToolCallName: c.Function.Name, ParentMessageID: m.ID})
-			s.out.send(event{Type: "TOOL_CALL_ARGS", ToolCallID: c.ID, Delta: c.Function.Arguments})
-			s.out.send(event{Type: "TOOL_CALL_END", ToolCallID: c.ID})
+			s.send(event{Type: "TOOL_CALL_START", ToolCallID: c.ID, ToolCallName: c.Function.Name, ParentMessageID: m.ID})
+			s.send(event{Type: "TOOL_CALL_ARGS", ToolCallID: c.ID, Delta: c.Function.Arguments})
+			s.send(event{Type: "TOOL_CALL_END", ToolCallID: c.ID})
 		}
 	default:
-		s.out.send(event{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: m.Role, Name: m.Name})
+		s.send(event{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: m.Role, Name: m.Name})
 		if text := m.text(); text != "" {
-			s.out.send(event{Type: "TEXT_MESSAGE_CONTENT", MessageID: m.ID, Delta: text})
+			s.send(event{Type: "TEXT_MESSAGE_CONTENT", MessageID: m.ID, Delta: text})
 		}
-		s.out.send(event{Type: "TEXT_MESSAGE_END", MessageID: m.ID})
+		s.send(event{Type: "TEXT_MESSAGE_END", MessageID: m.ID})
 	}
 	if m.agent != "" {
-		s.out.send(event{Type: "STEP_FINISHED", StepName: m.agent})
+		s.send(event{Type: "STEP_FINISHED", StepName: m.agent})
 	}
 }

@@ -87,9 +87,9 @@ func (s *stream) showState() {
 		}
 	}
 	if s.fields == nil {
-		s.out.send(event{Type: "STATE_SNAPSHOT", Snapshot: encode(fields)})
+		s.send(event{Type: "STATE_SNAPSHOT", Snapshot: encode(fields)})
 	} else if patch := patchOf(s.fields, fields); len(patch) > 0 {
-		s.out.send(event{Type: "STATE_DELTA", Delta: patch})
+		s.send(event{Type: "STATE_DELTA", Delta: patch})
 	}
 	s.fields, s.isSeen = fields, true
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/pagehttp"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/work"
 )
@@ -21,7 +22,7 @@ type stream struct {
 	in      *input
 	thread  string // the id of the workspace
 	origin  string // the name of the thread that was asked for, which may have branches
-	out     *writer
+	out     *pagehttp.Writer
 
 	target string // the message that the request waits for, or "" if it follows the thread
 	once   bool   // it does not follow longer than what is under way
@@ -94,17 +95,17 @@ func (s *stream) serve() {
 	}
 	tick := time.NewTicker(aliveInterval)
 	defer tick.Stop()
-	for more := s.begin(); more && s.out.flush() == nil; {
+	for more := s.begin(); more && s.out.Flush() == nil; {
 		select {
 		case e := <-events:
 			more = s.on(e)
 		case <-tick.C:
-			more = s.out.alive() == nil
+			more = s.out.Alive() == nil
 		case <-s.ctx.Done():
 			return
 		}
 	}
-	_ = s.out.flush()
+	_ = s.out.Flush()
 }
 
 // begin hands over what the request brings, and shows what there is. It reports
@@ -125,7 +126,7 @@ func (s *stream) begin() (more bool) {
 	s.base, s.overlay = s.version(), fields
 	s.openRun()
 	s.show(len(added) == 0)
-	_ = s.out.flush()
+	_ = s.out.Flush()
 	if err := s.handOver(added, fields); err != nil {
 		if s.overlay = nil; s.read() {
 			s.show(false) // takes back what was not accepted
@@ -232,7 +233,7 @@ func (s *stream) openRun() {
 	if s.in.isNew() {
 		e.ProtocolVersion = "1.0"
 	}
-	s.out.send(e)
+	s.send(e)
 	s.isOpen, s.fields = true, nil
 }
 
@@ -257,7 +258,7 @@ func (s *stream) finish(cancelled bool) {
 	case cancelled && s.in.isNew():
 		e.Outcome = &outcome{Type: "cancelled"}
 	}
-	s.out.send(e)
+	s.send(e)
 	s.isOpen = false
 }
 
@@ -286,7 +287,7 @@ func (s *stream) tellError(class, text string) (more bool) {
 	if s.view != nil {
 		text = s.view.Redact(text)
 	}
-	s.out.send(event{Type: "RUN_ERROR", Message: cmp.Or(text, class), Code: class})
-	_ = s.out.flush()
+	s.send(event{Type: "RUN_ERROR", Message: cmp.Or(text, class), Code: class})
+	_ = s.out.Flush()
 	return false
 }

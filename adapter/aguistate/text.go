@@ -53,7 +53,7 @@ func (s *stream) shows(id string) bool {
 
 func (s *stream) beginText(id string) {
 	s.live = liveText{id: id}
-	s.out.send(event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
+	s.send(event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
 	s.have = append(s.have, message{ID: id, Role: "assistant", Content: quote("")})
 }
 
@@ -62,7 +62,7 @@ func (s *stream) moreText(delta string) {
 		return
 	}
 	s.live.text.WriteString(delta)
-	s.out.send(event{Type: "TEXT_MESSAGE_CONTENT", MessageID: s.live.id, Delta: delta})
+	s.send(event{Type: "TEXT_MESSAGE_CONTENT", MessageID: s.live.id, Delta: delta})
 }
 
 // endText ends the text that is open. What the client shows of it is known.
@@ -70,7 +70,7 @@ func (s *stream) endText() {
 	if s.live.id == "" {
 		return
 	}
-	s.out.send(event{Type: "TEXT_MESSAGE_END", MessageID: s.live.id})
+	s.send(event{Type: "TEXT_MESSAGE_END", MessageID: s.live.id})
 	for i := range s.have {
 		if s.have[i].ID == s.live.id {
 			s.have[i].Content = quote(s.live.text.String())

@@ -330,6 +330,9 @@ func (c *conversation) allTurns() (list []Turn) {
 		}
 		known[t.ID], t.Of = true, c.view.Redact(c.turns[t.ID])
 		for _, d := range decisions {
+			if t.State != TurnFailed {
+				t.Decides = append(t.Decides, d.Key)
+			}
 			if at, ok := c.calls[d.Key]; ok && t.Of == "" {
 				t.Of = at.item.Turn
 			}

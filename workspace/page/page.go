@@ -39,8 +39,10 @@ type Turn struct {
 	State TurnState `json:"state"`
 	// Of is the turn that the message goes on with, if it is a decision about a call
 	// of that turn.
-	Of   string     `json:"of,omitempty"`
-	Stop state.Stop `json:"stop,omitempty"` // how its answer has ended, if the model has not said all
+	Of string `json:"of,omitempty"`
+	// Decides are the keys of calls about which the message decides: nobody else can.
+	Decides []string   `json:"decides,omitempty"`
+	Stop    state.Stop `json:"stop,omitempty"` // how its answer has ended, if the model has not said all
 	// Reason is why it has failed or was stopped. For a failure, it is empty unless
 	// the Source has Errors.
 	Reason string `json:"reason,omitempty"`

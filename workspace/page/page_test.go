@@ -220,6 +220,20 @@ func TestQueue(t *testing.T) {
 	})
 }
 
+// A page is told that somebody has decided, also while the decision waits.
+func TestDecidedCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.handle("1", "ask:a")
+		d.send("2", "hold")
+		d.decide("3", tool.Approve)
+		time.Sleep(time.Second)
+		p := d.read()
+		require.Equal(t, page.Turn{ID: "3", State: page.TurnWaiting, Of: "1", Decides: []string{callOf(t, p).Key}}, p.Turns[1])
+		close(d.goOn)
+	})
+}
+
 // Two answers with the same text are of their own results.
 func TestEqualAnswers(t *testing.T) {
 	m, err := workspace.Open(t.Context(), store.NewMemory(), nil)

@@ -1,13 +1,13 @@
-package aguistate
+package pagehttp
 
 import "sync"
 
 const (
-	maxStreams     = 1000 // of a Handler
+	maxStreams     = 1000 // of a Guard
 	maxUserStreams = 32   // of a user, with the requests that are being read
 )
 
-// slots bounds the streams of a Handler, and how many of them one user takes.
+// slots bounds the streams of a Guard, and how many of them one user takes.
 type slots struct {
 	mu      sync.Mutex
 	streams int
@@ -21,6 +21,9 @@ func (s *slots) enter(user string) bool {
 	defer s.mu.Unlock()
 	if s.users[user] == maxUserStreams {
 		return false
+	}
+	if s.users == nil {
+		s.users = map[string]int{}
 	}
 	s.users[user]++
 	return true

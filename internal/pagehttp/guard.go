@@ -1,0 +1,153 @@
+// Package pagehttp is what the handlers for pages have in common: which requests
+// they refuse before anything is done, and how they stream.
+package pagehttp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	patience     = 10 * time.Second // for a client that takes nothing
+	bodyPatience = 30 * time.Second // for the body of a request
+)
+
+// Guard refuses the requests of the pages of other sites, under names that are not
+// those of this server, with bodies that are too large or too slow, and too many at
+// once.
+type Guard struct {
+	origins *http.CrossOriginProtection
+	trusted []string
+	hosts   []string
+	maxBody int64
+	slots   slots
+}
+
+// NewGuard returns a Guard. trusted are origins whose pages may send requests with
+// the cookies of the user. hosts are the names under which a proxy on this machine
+// reaches the server, besides localhost and addresses.
+func NewGuard(trusted, hosts []string, maxBody int64) (*Guard, error) {
+	g := &Guard{origins: http.NewCrossOriginProtection(), trusted: slices.Clone(trusted), hosts: slices.Clone(hosts), maxBody: maxBody}
+	for _, origin := range trusted {
+		if err := g.origins.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("TrustedOrigins: %w", err)
+		}
+	}
+	return g, nil
+}
+
+// Admit sets the headers that each answer has. It reports false, and has answered,
+// if the request must not be handled: it asks whether it may be sent, or comes from
+// the page of another site. methods are those that pages of trusted origins may use.
+func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bool {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience)) // not each server has one
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	switch {
+	case !g.knows(r):
+		http.Error(w, "this server has another name: its program names it in Options.Hosts", http.StatusMisdirectedRequest)
+		return false
+	case g.share(w, r, methods):
+		return false
+	case g.origins.Check(r) != nil:
+		http.Error(w, "the request comes from another site", http.StatusForbidden)
+		return false
+	}
+	return true
+}
+
+// knows reports whether the name of the server is one of this one. A name that
+// somebody has pointed to the loopback address of this machine is none: then the page
+// of that name is no other site to a browser.
+func (g *Guard) knows(r *http.Request) bool {
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if at == nil {
+		return true
+	}
+	ip, _, err := net.SplitHostPort(at.String())
+	if err != nil || !net.ParseIP(ip).IsLoopback() {
+		return true
+	}
+	u := url.URL{Host: r.Host}
+	name := strings.ToLower(u.Hostname())
+	return name == "localhost" || net.ParseIP(name) != nil || slices.Contains(g.hosts, name)
+}
+
+// share lets the page of a trusted origin read the answer. It reports whether the
+// request was the question of its browser whether the page may send another one.
+func (g *Guard) share(w http.ResponseWriter, r *http.Request, methods string) (answered bool) {
+	origin := r.Header.Get("Origin")
+	if !slices.Contains(g.trusted, origin) {
+		return false
+	}
+	header := w.Header()
+	header.Add("Vary", "Origin")
+	header.Set("Access-Control-Allow-Origin", origin)
+	header.Set("Access-Control-Allow-Credentials", "true")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	header.Set("Access-Control-Allow-Methods", methods)
+	header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// Enter counts a request of a user until leave is called. It reports false, and has
+// answered, if there are too many.
+func (g *Guard) Enter(w http.ResponseWriter, user string) (leave func(), ok bool) {
+	if !g.slots.enter(user) {
+		refuse(w, "too many streams of one user", http.StatusTooManyRequests)
+		return nil, false
+	}
+	return func() { g.slots.leave(user) }, true
+}
+
+// Begin counts a stream until end is called. It reports false, and has answered, if
+// there are too many.
+func (g *Guard) Begin(w http.ResponseWriter) (end func(), ok bool) {
+	if !g.slots.begin() {
+		refuse(w, "too many streams", http.StatusServiceUnavailable)
+		return nil, false
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return g.slots.end, true
+}
+
+// refuse answers a request that may be sent again later.
+func refuse(w http.ResponseWriter, text string, status int) {
+	w.Header().Set("Retry-After", "5")
+	http.Error(w, text, status)
+}
+
+// Body returns the body of a request, which is JSON. It reports false, and has
+// answered, if there is none.
+func (g *Guard) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		http.Error(w, "want application/json", http.StatusUnsupportedMediaType)
+		return nil, false
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case err == nil:
+		return data, true
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		http.Error(w, "the body takes too long", http.StatusRequestTimeout)
+	case errors.As(err, &tooLarge):
+		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+	default:
+		http.Error(w, "the body cannot be read", http.StatusBadRequest)
+	}
+	return nil, false
+}

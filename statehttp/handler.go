@@ -1,0 +1,223 @@
+package statehttp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/agentstate/state/internal/pagehttp"
+	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/page"
+)
+
+// Options say who asks, and what pages may do.
+type Options struct {
+	// Who says whose threads a request is about, and with the rights of which agent it
+	// reads and writes. thread is the name in the address, or "". Its error is not
+	// shown: the status is 403 if it matches ErrForbidden, and otherwise 401. There is
+	// no default.
+	//
+	// It is also how a page for employees is another view of the same threads: User is
+	// then the customer, and Agent one that may decide.
+	Who func(r *http.Request, thread string) (Who, error)
+	// May returns an error for what somebody may not do, such as ErrForbidden (default:
+	// [MayNotDelete]).
+	May func(r *http.Request, who Who, action Action, thread string) error
+	// Write and Errors are those of [page.Source].
+	Write  []string
+	Errors bool
+	// Titles shows the titles of threads. [workspace.Options].Title makes them of
+	// everything, whatever the agent of a page may read.
+	Titles bool
+	// TrustedOrigins are other sites, such as "https://app.example.com", whose pages
+	// may send requests with the cookies of the user (default: none).
+	TrustedOrigins []string
+	// Hosts are the names under which a proxy on the same machine reaches the server
+	// (default: none). For a server that is not on a loopback address, they are not
+	// needed.
+	Hosts []string
+	// MaxBody is the number of bytes of a request (default 8 MiB).
+	MaxBody int64
+	// Logger logs errors whose text is not shown (default: slog.Default).
+	Logger *slog.Logger
+}
+
+// Who is whose threads a request is about, and the agent of the Team with whose
+// rights it reads, writes and decides. Both are needed: nobody has the rights of the
+// host.
+type Who struct {
+	User  string
+	Agent string
+}
+
+// Action is what a request does.
+type Action string
+
+// The actions.
+const (
+	ActionRead    Action = "read"
+	ActionSend    Action = "send"   // a message, also one that makes a branch
+	ActionDecide  Action = "decide" // about a call, or give it a result
+	ActionEdit    Action = "edit"   // fields
+	ActionStop    Action = "stop"
+	ActionRetry   Action = "retry"
+	ActionDiscard Action = "discard"
+	ActionFork    Action = "fork"
+	ActionDelete  Action = "delete"
+)
+
+// MayNotDelete is the default of Options.May: it allows everything but ActionDelete.
+// About a call of a tool with [tool.DecidedBy], a workspace refuses the decisions of
+// other agents whatever May says.
+func MayNotDelete(_ *http.Request, _ Who, action Action, _ string) error {
+	if action == ActionDelete {
+		return ErrForbidden
+	}
+	return nil
+}
+
+// Handler is an http.Handler. It is safe for concurrent use.
+type Handler struct {
+	m     *workspace.Manager
+	opts  Options
+	guard *pagehttp.Guard
+	mux   *http.ServeMux
+}
+
+// New returns a Handler for the workspaces of a Manager, which needs an Options.Run.
+// It returns an error if the Options have no Who, or a TrustedOrigin that is none.
+func New(m *workspace.Manager, opts *Options) (*Handler, error) {
+	if m == nil || opts == nil || opts.Who == nil {
+		return nil, errors.New("statehttp: New needs a Manager, and Options with Who")
+	}
+	h := &Handler{m: m, opts: *opts, mux: http.NewServeMux()}
+	h.opts.MaxBody = cmp.Or(h.opts.MaxBody, 8<<20)
+	if h.opts.May == nil {
+		h.opts.May = MayNotDelete
+	}
+	if h.opts.Logger == nil {
+		h.opts.Logger = slog.Default()
+	}
+	var err error
+	if h.guard, err = pagehttp.NewGuard(opts.TrustedOrigins, opts.Hosts, h.opts.MaxBody); err != nil {
+		return nil, fmt.Errorf("statehttp: %w", err)
+	}
+	h.routes()
+	return h, nil
+}
+
+// ServeHTTP answers a request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.guard.Admit(w, r, "GET, POST, DELETE") {
+		h.mux.ServeHTTP(w, r)
+	}
+}
+
+// call is a request of somebody who is known.
+type call struct {
+	*Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context
+	who    Who
+	name   string // of the thread
+	thread string // the id of its workspace
+	pages  *page.Source
+}
+
+// handle adds a route for an action.
+func (h *Handler) handle(pattern string, action Action, answer func(c *call) (any, error)) {
+	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		c := &call{Handler: h, w: w, r: r, ctx: r.Context(), name: r.PathValue("thread")}
+		who, err := h.opts.Who(r, c.name)
+		if err != nil || who.User == "" || who.Agent == "" {
+			status, text := http.StatusUnauthorized, "unauthorized"
+			if errors.Is(err, ErrForbidden) {
+				status, text = http.StatusForbidden, "forbidden"
+			}
+			c.answer(status, map[string]string{"error": text})
+			return
+		}
+		c.who, c.thread = who, workspace.Thread(who.User, c.name)
+		c.pages = &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors}
+		leave, ok := h.guard.Enter(w, who.User)
+		if !ok {
+			return
+		}
+		defer leave()
+		if err = c.may(action); err == nil {
+			var v any
+			if v, err = answer(c); err == nil && v != nil {
+				c.answer(http.StatusOK, v)
+			}
+		}
+		if err != nil {
+			c.fail(err)
+		}
+	})
+}
+
+func (c *call) may(action Action) error { return c.opts.May(c.r, c.who, action, c.name) }
+
+// exists returns ErrNotFound if there is no such thread.
+func (c *call) exists() error {
+	s, err := c.m.Summary(c.ctx, c.thread)
+	if err == nil && s.Seq == 0 {
+		err = workspace.ErrNotFound
+	}
+	return err
+}
+
+func (c *call) answer(status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(data)
+}
+
+// errAnswered is an error whose answer was sent.
+var errAnswered = errors.New("statehttp: answered")
+
+// fail answers with an error. Of one that the page can do nothing about, it shows the
+// class.
+func (c *call) fail(err error) {
+	if errors.Is(err, errAnswered) {
+		return
+	}
+	status, text := Status(err), err.Error()
+	var of *workspace.Error
+	if errors.As(err, &of) {
+		text = of.Err.Error() // without the name of the workspace
+	}
+	switch {
+	case status >= http.StatusInternalServerError:
+		c.opts.Logger.LogAttrs(c.ctx, slog.LevelWarn, "statehttp: request failed", slog.String("path", c.r.URL.Path), slog.Any("error", err))
+		text = http.StatusText(status)
+	case errors.Is(err, ErrForbidden), status == http.StatusNotFound:
+		text = http.StatusText(status)
+	}
+	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+		c.w.Header().Set("Retry-After", "5")
+	}
+	c.answer(status, map[string]string{"error": text})
+}
+
+// read reads the body of a request.
+func (c *call) read(in any) error {
+	data, ok := c.guard.Body(c.w, c.r)
+	if !ok {
+		return errAnswered
+	}
+	if err := json.Unmarshal(data, in); err != nil {
+		return fmt.Errorf("%w: the body: %w", workspace.ErrInvalid, err)
+	}
+	return nil
+}
