@@ -174,6 +174,9 @@ func Content(parts ...Part) (state.Message, error) {
 	if len(parts) == 1 && parts[0].Kind == Text {
 		return state.UserText(parts[0].Text), nil
 	}
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("page: %w: a content without parts", state.ErrInvalid)
+	}
 	var list []state.JSON
 	for i, p := range parts {
 		switch {

@@ -88,7 +88,7 @@ func TestContent(t *testing.T) {
 		_, _, err := format.EncodeRequest(provider.Request{Messages: []state.Message{said}})
 		require.NoError(t, err)
 	}
-	for _, bad := range [][]page.Part{{{Kind: page.CallPart}, {}}, {{Kind: page.MediaPart, Media: &page.Media{}}}, {{Kind: page.MediaPart, Media: &page.Media{Type: "a b", URL: "https://a"}}}} {
+	for _, bad := range [][]page.Part{nil, {{Kind: page.CallPart}, {}}, {{Kind: page.MediaPart, Media: &page.Media{}}}, {{Kind: page.MediaPart, Media: &page.Media{Type: "a b", URL: "https://a"}}}} {
 		_, err := page.Content(bad...)
 		require.ErrorIs(t, err, state.ErrInvalid)
 	}

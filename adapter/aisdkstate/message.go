@@ -1,0 +1,165 @@
+package aisdkstate
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/page"
+)
+
+// message is a UIMessage.
+type message struct {
+	ID       string    `json:"id"`
+	Role     string    `json:"role"`
+	Parts    []part    `json:"parts"`
+	Metadata *metadata `json:"metadata,omitempty"`
+}
+
+// metadata is that of an answer.
+type metadata struct {
+	Agent string      `json:"agent,omitempty"` // that has answered last
+	Stop  state.Stop  `json:"stop,omitempty"`  // if the model has not said all
+	Usage state.Usage `json:"usage,omitzero"`  // of all answers of models
+}
+
+// part is a part of a UIMessage.
+type part struct {
+	Type string `json:"type"`
+	key  string // tells the parts of a chat apart
+	item string // of the item that it is of
+
+	Text      string          `json:"text,omitempty"`
+	State     string          `json:"state,omitempty"`
+	MediaType string          `json:"mediaType,omitempty"`
+	URL       string          `json:"url,omitempty"`
+	Filename  string          `json:"filename,omitempty"`
+	SourceID  string          `json:"sourceId,omitempty"`
+	Title     string          `json:"title,omitempty"`
+	CallID    string          `json:"toolCallId,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	Output    json.RawMessage `json:"output,omitempty"`
+	ErrorText string          `json:"errorText,omitempty"`
+	Approval  *approval       `json:"approval,omitempty"`
+}
+
+// approval is that of a tool part.
+type approval struct {
+	ID       string `json:"id"` // the key of the call
+	Request  string `json:"requestReason,omitempty"`
+	Approved *bool  `json:"approved,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// branchOf finds at the end of an id what the branch is named after the thread of the
+// chat.
+var branchOf = regexp.MustCompile(`(~[0-9]+-[A-Za-z0-9_-]{8})*$`)
+
+// messagesOf returns the messages of a page of a chat.
+func messagesOf(chat string, p *page.Page) []*message {
+	list, answers := []*message{}, map[string]*message{}
+	for _, item := range slices.Concat(p.Items, p.Pending) {
+		switch item.Role {
+		case "user":
+			m := &message{ID: item.ID, Role: "user", Parts: []part{}}
+			for _, p := range item.Parts {
+				m.Parts = append(m.Parts, partOf(item, p))
+			}
+			list = append(list, m)
+		case "assistant":
+			id := answerID(chat, p.Thread, item)
+			m := answers[id]
+			if m == nil {
+				m = &message{ID: id, Role: "assistant", Metadata: &metadata{}, Parts: []part{}}
+				list, answers[id] = append(list, m), m
+			}
+			m.add(item)
+		}
+	}
+	return list
+}
+
+// answerID returns the id of the message with the answers of a turn. It ends with the
+// branch.
+func answerID(chat, thread string, item *page.Item) string {
+	turn := item.Turn
+	if turn == "" {
+		turn = item.ID
+	}
+	return "answer-" + turn + strings.TrimPrefix(thread, chat)
+}
+
+// add adds an answer as a step.
+func (m *message) add(item *page.Item) {
+	m.Parts = append(m.Parts, part{Type: "step-start", key: item.ID, item: item.ID})
+	for _, p := range item.Parts {
+		m.Parts = append(m.Parts, partOf(item, p))
+	}
+	u, of := &m.Metadata.Usage, item.Usage
+	u.Input, u.Output, u.CacheRead = u.Input+of.Input, u.Output+of.Output, u.CacheRead+of.CacheRead
+	u.CacheWrite, u.Reasoning = u.CacheWrite+of.CacheWrite, u.Reasoning+of.Reasoning
+	if item.Agent != "" {
+		m.Metadata.Agent = item.Agent
+	}
+	if m.Metadata.Stop = item.Stop; item.Stop == state.StopEnd || item.Stop == state.StopCalls {
+		m.Metadata.Stop = ""
+	}
+}
+
+// partOf translates a part.
+func partOf(item *page.Item, p page.Part) part {
+	out := part{key: item.ID + "." + p.ID, item: item.ID, Text: p.Text}
+	if out.State = "done"; item.Open {
+		out.State = "streaming"
+	}
+	switch p.Kind {
+	case page.Text:
+		out.Type = "text"
+	case page.Thought:
+		out.Type = "reasoning"
+	case page.MediaPart:
+		out.Type, out.MediaType, out.URL, out.Filename, out.State = "file", p.Media.Type, p.Media.URL, p.Media.Name, ""
+	case page.CitationPart:
+		out.Type, out.SourceID, out.URL, out.Title, out.State = "source-url", out.key, p.Citation.URL, p.Citation.Title, ""
+	case page.CallPart:
+		out.addCall(p)
+	}
+	return out
+}
+
+// The reasons of calls that were not made.
+const (
+	failedText  = "The call has failed."
+	expiredText = "Nobody has decided in time."
+)
+
+func (p *part) addCall(of page.Part) {
+	c := of.Call
+	p.Type, p.CallID, p.Input, p.Text = "tool-"+c.Name, p.key, json.RawMessage(c.Input), ""
+	decided := func(approved bool, reason string) *approval {
+		return &approval{ID: c.Key, Approved: &approved, Reason: reason}
+	}
+	if c.By != "" {
+		p.Approval = decided(true, "")
+	}
+	switch c.State {
+	case page.CallWaiting:
+		p.State, p.Approval = "approval-requested", &approval{ID: c.Key, Request: c.Reason}
+	case page.CallDone:
+		p.State, p.Output = "output-available", json.RawMessage(c.Output)
+	case page.CallFailed:
+		if p.State, p.ErrorText = "output-error", c.Output.Text(); p.ErrorText == "" {
+			p.ErrorText = failedText
+		}
+	case page.CallRefused:
+		p.State, p.Approval = "output-denied", decided(false, c.Reason)
+	case page.CallExpired:
+		p.State, p.Approval = "output-denied", decided(false, expiredText)
+	default:
+		if p.State = "input-available"; c.Input == "" {
+			p.State, p.Text = "input-streaming", of.Text
+		}
+	}
+}

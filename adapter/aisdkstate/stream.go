@@ -1,0 +1,282 @@
+package aisdkstate
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/pagehttp"
+	"github.com/agentstate/state/workspace/page"
+)
+
+// stream streams the answer to a message.
+type stream struct {
+	out    *pagehttp.Writer
+	pages  *page.Source
+	chat   string
+	thread string
+	turn   string // the question
+	target string // the message that the stream ends with: the question, or a decision about a call of its answer
+
+	page   page.Page
+	fields map[string]state.JSON // that the client has, nil at first
+	sent   map[string]string     // the states of parts by their keys
+	open   string                // the key of the text or thought that is open
+	typ    string                // its type
+	texts  map[string]string     // what was sent of texts and inputs
+	step   string                // the item of the last step
+}
+
+func newStream(w http.ResponseWriter, pages *page.Source, chat, thread string) *stream {
+	out := pagehttp.NewWriter(w)
+	w.Header().Set("x-vercel-ai-ui-message-stream", "v1")
+	return &stream{out: out, pages: pages, chat: chat, thread: thread, sent: map[string]string{}, texts: map[string]string{}}
+}
+
+func (s *stream) send(typ string, members ...any) {
+	chunk := map[string]any{"type": typ}
+	for i := 0; i < len(members); i += 2 {
+		chunk[members[i].(string)] = members[i+1]
+	}
+	s.out.SendJSON("", chunk)
+}
+
+// serve streams the answer. The client has what has says of it.
+func (s *stream) serve(ctx context.Context, has *message) {
+	id := ""
+	if has != nil {
+		id = has.ID
+		for _, p := range has.Parts {
+			s.sent[p.key], s.texts[p.key], s.step = p.State, p.Text, p.item
+		}
+	}
+	begun := false
+	each := func(ctx context.Context) iter.Seq2[page.Change, error] { return s.pages.Follow(ctx, s.thread, "") }
+	pagehttp.Serve(ctx, s.out, each, func(c page.Change, err error) bool {
+		if err != nil {
+			s.send("error", "errorText", "the answer cannot be followed")
+			return false
+		}
+		s.page.Apply(c)
+		if !begun {
+			if id == "" {
+				id = answerID(s.chat, s.page.Thread, &page.Item{Turn: s.turn})
+			}
+			begun = true
+			s.send("start", "messageId", id)
+		}
+		if c.Restart != "" {
+			s.restart(c.Restart)
+		}
+		if c.Delta != nil {
+			s.delta(c.Delta)
+			return true
+		}
+		s.showFields()
+		answer := s.answer(id)
+		s.show(answer)
+		return s.goesOn(answer)
+	})
+}
+
+// answer returns the message that the stream is about, or nil.
+func (s *stream) answer(id string) *message {
+	for _, m := range messagesOf(s.chat, &s.page) {
+		if m.ID == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// showFields sends the fields if they have changed.
+func (s *stream) showFields() {
+	if s.fields == nil || !maps.Equal(s.fields, s.page.Fields) {
+		s.fields = s.page.Fields
+		s.send("data-state", "data", s.fields, "transient", true)
+	}
+}
+
+// delta sends a piece of an answer of the turn.
+func (s *stream) delta(d *page.Delta) {
+	at := slices.IndexFunc(s.page.Pending, func(i *page.Item) bool { return i.ID == d.Item })
+	if at < 0 || s.page.Pending[at].Turn != s.turn {
+		return
+	}
+	item := s.page.Pending[at]
+	for _, p := range item.Parts {
+		if p.ID == d.Part {
+			s.showPart(partOf(item, p))
+		}
+	}
+}
+
+// restart takes back what was sent of an answer that begins anew.
+func (s *stream) restart(item string) {
+	if s.step != item {
+		return
+	}
+	s.open = ""
+	for key := range s.sent {
+		if strings.HasPrefix(key, item+".") {
+			delete(s.sent, key)
+			delete(s.texts, key)
+		}
+	}
+	s.send("reset-step")
+}
+
+// show sends what has changed of a message.
+func (s *stream) show(m *message) {
+	if m == nil {
+		return
+	}
+	for _, p := range m.Parts {
+		if was := s.texts[p.key]; p.item == s.step && p.State == "done" && !strings.HasPrefix(p.Text, was) {
+			s.restart(p.item) // it was stored with another text
+		}
+	}
+	for _, p := range m.Parts {
+		s.showPart(p)
+	}
+}
+
+// showPart sends what has changed of a part, in its step.
+func (s *stream) showPart(p part) {
+	was, known := s.sent[p.key]
+	if known && was == p.State && p.Text == s.texts[p.key] {
+		return
+	}
+	if !known && p.item != s.step {
+		s.close()
+		s.send("start-step")
+		s.step, s.sent[p.item] = p.item, ""
+	}
+	switch p.Type {
+	case "step-start":
+	case "text", "reasoning":
+		s.showText(p)
+	case "file":
+		s.send("file", "url", p.URL, "mediaType", p.MediaType)
+	case "source-url":
+		s.send("source-url", "sourceId", p.SourceID, "url", p.URL, "title", p.Title)
+	default:
+		s.showCall(p, was)
+	}
+	s.sent[p.key], s.texts[p.key] = p.State, p.Text
+}
+
+func (s *stream) showText(p part) {
+	if s.open != p.key {
+		s.close()
+		if s.sent[p.key] == "done" {
+			return // it is told, and has changed since
+		}
+		s.open, s.typ = p.key, p.Type
+		s.send(p.Type+"-start", "id", p.key)
+	}
+	if rest, ok := strings.CutPrefix(p.Text, s.texts[p.key]); ok && rest != "" {
+		s.send(p.Type+"-delta", "id", p.key, "delta", rest)
+	}
+	if p.State == "done" {
+		s.close()
+	}
+}
+
+// close ends the text or thought that is open.
+func (s *stream) close() {
+	if s.open != "" {
+		s.send(s.typ+"-end", "id", s.open)
+		s.sent[s.open], s.open = "done", ""
+	}
+}
+
+func (s *stream) showCall(p part, was string) {
+	s.close()
+	name := strings.TrimPrefix(p.Type, "tool-")
+	if p.State == "input-streaming" {
+		if was == "" {
+			s.send("tool-input-start", "toolCallId", p.CallID, "toolName", name)
+		}
+		if rest, ok := strings.CutPrefix(p.Text, s.texts[p.key]); ok && rest != "" {
+			s.send("tool-input-delta", "toolCallId", p.CallID, "inputTextDelta", rest)
+		}
+		return
+	}
+	if was == "" || was == "input-streaming" {
+		s.send("tool-input-available", "toolCallId", p.CallID, "toolName", name, "input", p.Input)
+	}
+	switch p.State {
+	case "approval-requested":
+		s.send("tool-approval-request", "approvalId", p.Approval.ID, "toolCallId", p.CallID, "reason", p.Approval.Request)
+	case "output-available":
+		s.send("tool-output-available", "toolCallId", p.CallID, "output", p.Output)
+	case "output-error":
+		s.send("tool-output-error", "toolCallId", p.CallID, "errorText", p.ErrorText)
+	case "output-denied":
+		if was == "" || was == "input-streaming" || was == "input-available" { // a client denies only what it was asked
+			s.send("tool-approval-request", "approvalId", p.Approval.ID, "toolCallId", p.CallID)
+		}
+		s.send("tool-approval-response", "approvalId", p.Approval.ID, "approved", false, "reason", p.Approval.Reason)
+		s.send("tool-output-denied", "toolCallId", p.CallID)
+	}
+}
+
+// finishes are the reasons of clients for how an answer has ended.
+var finishes = map[state.Stop]string{
+	"": "stop", state.StopLength: "length", state.StopFiltered: "content-filter", state.StopRefused: "content-filter", state.StopInterrupted: "interrupted",
+}
+
+// goesOn reports whether the answer goes on. If not, it ends the stream.
+func (s *stream) goesOn(m *message) bool {
+	meta, reason := &metadata{}, "stop"
+	if m != nil {
+		meta = m.Metadata
+	}
+	if reason = finishes[meta.Stop]; reason == "" {
+		reason = "other"
+	}
+	for _, t := range s.page.Turns {
+		switch {
+		case t.ID != s.target:
+			continue
+		case t.State == page.TurnWaiting, t.State == page.TurnRunning:
+			return true
+		}
+		s.close()
+		switch t.State {
+		case page.TurnFailed:
+			text := t.Reason
+			if text == "" {
+				text = "The answer could not be finished."
+			}
+			s.send("error", "errorText", text)
+			return false
+		case page.TurnStopped, page.TurnDropped:
+			s.send("message-metadata", "messageMetadata", meta)
+			s.send("abort", "reason", t.Reason)
+			return false
+		}
+	}
+	s.close()
+	if m != nil && slices.ContainsFunc(m.Parts, func(p part) bool { return p.State == "approval-requested" || p.State == "input-available" }) {
+		reason = "tool-calls"
+	}
+	if s.step != "" {
+		s.send("finish-step")
+	}
+	s.send("finish", "finishReason", reason, "messageMetadata", meta)
+	s.out.Send("", []byte("[DONE]"))
+	return false
+}
+
+// rawOf returns the JSON of a value that has one.
+func rawOf(v any) json.RawMessage {
+	data, _ := json.Marshal(v)
+	return data
+}
