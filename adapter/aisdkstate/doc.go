@@ -30,6 +30,9 @@
 // [page.Source.Send]: the ids of answers say in which branch they are, and the chat
 // keeps its id. What is loaded is the branch that was used last.
 //
+// A stream is about one answer. What happens to earlier ones meanwhile, such as to a
+// call that waits and is not made in a branch, is shown when the chat is loaded.
+//
 // Errors have the status of [statehttp.Status] as long as nothing is streamed, and are
 // then a part error. Guards and limits are those of package statehttp.
 package aisdkstate

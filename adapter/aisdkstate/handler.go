@@ -280,7 +280,7 @@ func (c *call) chat() error {
 	if last.Role == "assistant" && in.Replaces == "" { // it goes on
 		for _, m := range messagesOf(c.in.ID, before) {
 			if m.ID == last.ID {
-				has = m
+				has = m.asShown(last)
 			}
 		}
 		turn = strings.TrimSuffix(strings.TrimPrefix(last.ID, "answer-"), branchOf.FindString(last.ID))

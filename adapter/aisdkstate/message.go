@@ -91,6 +91,25 @@ func answerID(chat, thread string, item *page.Item) string {
 	return "answer-" + turn + strings.TrimPrefix(thread, chat)
 }
 
+// asShown returns what a client has of a message, which may be old, in the words of
+// the server.
+func (m *message) asShown(client *message) *message {
+	has := &message{ID: m.ID, Role: m.Role}
+	for i, p := range m.Parts {
+		if i >= len(client.Parts) || client.Parts[i].Type != p.Type {
+			break
+		}
+		if p.CallID != "" {
+			p.State = client.Parts[i].State
+			if p.State == "approval-responded" {
+				p.State = "approval-requested"
+			}
+		}
+		has.Parts = append(has.Parts, p)
+	}
+	return has
+}
+
 // add adds an answer as a step.
 func (m *message) add(item *page.Item) {
 	m.Parts = append(m.Parts, part{Type: "step-start", key: item.ID, item: item.ID})

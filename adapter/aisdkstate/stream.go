@@ -137,8 +137,9 @@ func (s *stream) show(m *message) {
 		return
 	}
 	for _, p := range m.Parts {
-		if was := s.texts[p.key]; p.item == s.step && p.State == "done" && !strings.HasPrefix(p.Text, was) {
-			s.restart(p.item) // it was stored with another text
+		was := s.texts[p.key]
+		if p.item == s.step && p.State == "done" && (!strings.HasPrefix(p.Text, was) || s.sent[p.key] == "done" && p.Text != was) {
+			s.restart(p.item) // it was stored with another text, or more of one that is closed
 		}
 	}
 	for _, p := range m.Parts {
@@ -149,7 +150,7 @@ func (s *stream) show(m *message) {
 // showPart sends what has changed of a part, in its step.
 func (s *stream) showPart(p part) {
 	was, known := s.sent[p.key]
-	if known && was == p.State && p.Text == s.texts[p.key] {
+	if was == "done" || known && was == p.State && p.Text == s.texts[p.key] {
 		return
 	}
 	if !known && p.item != s.step {
@@ -168,15 +169,15 @@ func (s *stream) showPart(p part) {
 	default:
 		s.showCall(p, was)
 	}
-	s.sent[p.key], s.texts[p.key] = p.State, p.Text
+	s.texts[p.key] = p.Text
+	if s.sent[p.key] != "done" {
+		s.sent[p.key] = p.State
+	}
 }
 
 func (s *stream) showText(p part) {
 	if s.open != p.key {
 		s.close()
-		if s.sent[p.key] == "done" {
-			return // it is told, and has changed since
-		}
 		s.open, s.typ = p.key, p.Type
 		s.send(p.Type+"-start", "id", p.key)
 	}
