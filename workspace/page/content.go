@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"slices"
@@ -25,7 +26,11 @@ func saidBy(m state.Message) (s said) {
 	s.addMembers(m)
 	switch m := m.(type) {
 	case state.TextMessage:
-		elements, err := jsontext.Elements([]byte(m.Content()))
+		var elements [][]byte
+		content, err := m.Content(), errNoParts
+		if strings.HasPrefix(string(content), "[") {
+			elements, err = jsontext.Elements([]byte(content))
+		}
 		if err != nil {
 			if text := m.Text(); text != "" {
 				s.parts = append(s.parts, Part{Kind: Text, Text: text})
@@ -47,6 +52,8 @@ func saidBy(m state.Message) (s said) {
 	}
 	return s
 }
+
+var errNoParts = errors.New("page: the content has no parts")
 
 // addMembers adds what stands beside the content: in Chat Completions, thoughts
 // under the names that providers give them, and citations.

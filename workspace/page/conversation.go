@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/agentstate/state"
@@ -26,8 +27,11 @@ type conversation struct {
 	source *Source
 	view   *workspace.View
 	items  []*Item
-	last   int                 // the highest number of a message
-	run    string              // that has stored the message before
+	last   int    // the highest number of a message
+	run    string // that has stored the message before
+	begun  string // the run of the last item, with what the ids of its items end with, and its turn
+	suffix string
+	turn   string
 	open   *Item               // the answer that a message may continue, or nil
 	calls  map[string]place    // of calls, by their keys
 	unkept map[string][]string // the keys of open calls, by the ids of providers: a result may have no key
@@ -102,8 +106,11 @@ func (c *conversation) turnOf(run string) string { return cmp.Or(c.turns[run], r
 
 // begin begins an item with a message.
 func (c *conversation) begin(m workspace.NumberedMessage, role string) *Item {
+	if len(c.items) == 0 || m.Run != c.begun {
+		c.begun, c.suffix, c.turn = m.Run, "-"+runID(c.view.UserID(), m.Run), c.view.Redact(c.turnOf(m.Run))
+	}
 	item := &Item{
-		ID: itemID(c.view.UserID(), m.Run, m.Number), Number: m.Number, Role: role, Turn: c.view.Redact(c.turnOf(m.Run)),
+		ID: strconv.Itoa(m.Number) + c.suffix, Number: m.Number, Role: role, Turn: c.turn,
 		Time: m.Time, Withheld: m.Withheld, Parts: []Part{},
 	}
 	c.items = append(c.items, item)

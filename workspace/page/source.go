@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
@@ -146,9 +147,14 @@ func masked(v *workspace.View, value state.JSON) state.JSON {
 // number, which is unique in the thread, with what tells threads and their earlier
 // contents apart.
 func itemID(thread, run string, number int) string {
+	return strconv.Itoa(number) + "-" + runID(thread, run)
+}
+
+// runID is the part of the ids that items of a run have in common.
+func runID(thread, run string) string {
 	sum := sha256.New()
 	_, _ = io.WriteString(sum, fmt.Sprintf("%q %q", thread, run))
-	return fmt.Sprintf("%d-%s", number, base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:6]))
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:6])
 }
 
 // callID names a call that was never recorded, by its place.
