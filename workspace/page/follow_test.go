@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -58,7 +59,9 @@ func testConverge(t *testing.T, r *rand.Rand) {
 		case "discard":
 			for _, turn := range d.read().Turns {
 				if turn.State == page.TurnFailed || turn.State == page.TurnWaiting {
-					require.NoError(t, d.Discard(t.Context(), thread, turn.ID))
+					if err := d.Discard(t.Context(), thread, turn.ID); !errors.Is(err, workspace.ErrNotFound) { // its run may have begun
+						require.NoError(t, err)
+					}
 				}
 			}
 		case "share":
@@ -82,7 +85,7 @@ func testConverge(t *testing.T, r *rand.Rand) {
 				want, got := unshared(fresh.Page), unshared(c.Page)
 				// A page may be cut off before the answer that is being made comes, and one
 				// that has just come does not have what is recorded and not committed.
-				if n > 0 || len(stored(want).Pending) == len(want.Pending) {
+				if n > 0 || len(got.Pending) > len(want.Pending) {
 					want, got = stored(want), stored(got)
 				}
 				requireSame(t, want, got, "client ", n, " after ", strings.Join(log, "; "))
