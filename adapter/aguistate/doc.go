@@ -16,10 +16,11 @@
 // workspace.Message: one that is sent twice is handled once. If a client goes away,
 // its message is still handled.
 //
-// A request without a new message follows the thread until the request is closed.
-// Each time that something happens is a run in its stream, which is open as long as
-// a message is being handled or waits. The first run begins at once, with a snapshot
-// of the state and of the messages.
+// A request without a new message shows the thread: a run with a snapshot of the state
+// and of the messages, which ends at once, or with what is under way. With
+// {"follow": true} as its forwardedProps, it follows the thread until the request is
+// closed: each time that something happens is a run in its stream, which is open as
+// long as a message is being handled or waits.
 //
 // A page gets no Secret field, and no text that repeats a secret. Of pages of other
 // origins, only those of Options.TrustedOrigins may send requests.

@@ -1,6 +1,7 @@
 package aguistate_test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -81,12 +82,9 @@ func TestSecretsNeverLeave(t *testing.T) {
 		}
 	}
 	resp := d.post("ann", `{"threadId":"1","runId":"follow"}`)
-	buf := make([]byte, 1<<20)
-	for !bytes.Contains(all.Bytes(), []byte(`"runId":"follow","outcome"`)) {
-		n, err := resp.Body.Read(buf)
-		require.NoError(t, err)
-		all.Write(buf[:n])
-	}
+	_, err := all.ReadFrom(resp.Body)
+	require.NoError(t, err)
+	require.Contains(t, all.String(), `"runId":"follow","outcome"`)
 	if at := strings.Index(all.String(), plain); at >= 0 {
 		t.Fatalf("… %s", all.String()[max(0, at-300):at+100])
 	}
@@ -94,10 +92,27 @@ func TestSecretsNeverLeave(t *testing.T) {
 	require.NotContains(t, all.String(), "private")
 }
 
+// A request without a new message ends with its run: a page takes the next message
+// only then. It is open longer if it asks for that.
+func TestARequestEndsWithItsRun(t *testing.T) {
+	d := newDesk(t, nil)
+	for _, with := range []string{"", `,"forwardedProps":{}`, `,"forwardedProps":{"follow":false}`, `,"forwardedProps":"x"`} {
+		data, err := io.ReadAll(d.post("ann", `{"threadId":"1","runId":"1"`+with+`}`).Body)
+		require.NoError(t, err)
+		require.Equal(t, 1, bytes.Count(data, []byte("RUN_STARTED")), with)
+		require.Equal(t, 1, bytes.Count(data, []byte("RUN_FINISHED")), with)
+	}
+	page := &stream{t, bufio.NewScanner(d.post("ann", follows).Body)}
+	page.until("RUN_FINISHED")
+	_, err := d.m.Submit(t.Context(), "ann/1", workspace.Message{ID: "m", Content: state.UserText("say hello")})
+	require.NoError(t, err)
+	page.until("RUN_FINISHED")
+}
+
 // A browser that takes nothing holds up nobody.
 func TestASlowReader(t *testing.T) {
 	d := newDesk(t, nil)
-	slow := d.post("ann", `{"threadId":"1","runId":"slow"}`)
+	slow := d.post("ann", `{"threadId":"1","runId":"slow","forwardedProps":{"follow":true}}`)
 	for i := range 8 {
 		require.NoError(t, d.m.Update(t.Context(), workspace.Thread("ann", "1"), func(w *workspace.Workspace) error {
 			return title.Set(w.State(), strings.Repeat(fmt.Sprint(i), 1<<19))

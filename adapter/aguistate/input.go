@@ -21,6 +21,7 @@ type input struct {
 	Messages        []message    `json:"messages"`
 	Tools           []clientTool `json:"tools"`
 	Resume          []resumption `json:"resume"`
+	ForwardedProps  object       `json:"forwardedProps"`
 }
 
 // object is the state of a client, or nil if it is no object.
@@ -94,6 +95,11 @@ func (in *input) isNew() bool {
 func (in *input) wantsAnswer() bool {
 	return len(in.Resume) > 0 || len(in.Messages) > 0 && in.Messages[len(in.Messages)-1].Role == "tool"
 }
+
+// wantsFollow reports whether a client without a new message asks to be told of all
+// runs, as long as its request is open. What is built on the clients of the protocol
+// does not: it takes a run for under way until its request ends.
+func (in *input) wantsFollow() bool { return string(in.ForwardedProps["follow"]) == "true" }
 
 // normalize gives a message of a client the form that those of views have.
 func (m *message) normalize() error {

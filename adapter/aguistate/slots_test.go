@@ -20,7 +20,7 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-const follows = `{"threadId":"1","runId":"1"}`
+const follows = `{"threadId":"1","runId":"1","forwardedProps":{"follow":true}}`
 
 // One user takes at most 32 streams, and all users together 1 000.
 func TestTooManyStreams(t *testing.T) {

@@ -133,7 +133,7 @@ func (s *stream) begin() (more bool) {
 		}
 		return s.fail(err)
 	}
-	s.once = s.target == "" && s.in.wantsAnswer()
+	s.once = s.target == "" && (s.in.wantsAnswer() || !s.in.wantsFollow())
 	return s.refresh()
 }
 

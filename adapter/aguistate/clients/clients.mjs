@@ -82,7 +82,7 @@ const commands = {
     agent.fetch = agent.plainFetch;
     agent.log = [];
     agent.failure = undefined;
-    agent.following = agent.runAgent({}, { onEvent({ event }) { agent.log.push(event); } }).catch((e) => { agent.failure = e; });
+    agent.following = agent.runAgent({ forwardedProps: { follow: true } }, { onEvent({ event }) { agent.log.push(event); } }).catch((e) => { agent.failure = e; });
     return show(agent, []);
   },
   // wait waits until a follower has a version of the state, and no run is open.
