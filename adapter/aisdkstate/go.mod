@@ -1,6 +1,6 @@
 module github.com/agentstate/state/adapter/aisdkstate
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/agentstate/state v0.1.0
