@@ -69,8 +69,9 @@ func findNothing(c *checker) {
 }
 
 // findNoMessages demands something besides the system prompt, where the prompt is
-// none of the messages: "Invalid 'messages': empty array", "messages: at least one
-// message is required", "contents is not specified".
+// none of the messages: "Invalid 'messages': empty array" (agent-framework#2384), "at
+// least one message is required" (langchain#31657), "contents is not specified"
+// (js-genai#912).
 func findNoMessages(c *checker) {
 	if c.profile.Continued {
 		return

@@ -44,8 +44,8 @@ var servers = []server{
 	// At any server (hermes-agent#20154, mistral-vibe#578, pi-neuralwatt#12).
 	newServer(OpenAI, ``, `^(mistral|ministral|magistral|devstral|codestral)`, Rules{Name: "Mistral", AssistantAfterResults: true}),
 	// "Unsupported value: 'messages[0].role' does not support 'system' with this
-	// model" of o1-mini and o1-preview, and "Developer instruction is not enabled" of
-	// Gemma, were recorded.
+	// model" of o1-mini and o1-preview (jan#4392), 'developer' too (new-api#847), and
+	// "Developer instruction is not enabled" of Gemma (rig#788, adk-python#3900).
 	newServer(OpenAI, ``, `^(o1-(mini|preview)|gemma-[123])`, Rules{Name: "OpenAI", Roles: []string{"user", "assistant"}}),
 	// See findEmptyParts.
 	newServer(Gemini, `(^|[.-])aiplatform\.googleapis\.com$`, ``, Rules{Name: "Vertex", NoEmptyParts: true}),
