@@ -111,6 +111,12 @@ type Request struct {
 	// Settings is an object of the other members: model, temperature and so on.
 	// They use the names of one format.
 	Settings state.JSON
+
+	// Pictures sends the pictures in results of tools in a text of the user behind
+	// the results, where the format has no place for them in results: that is Chat
+	// Completions. Without it, a text such as "[image left out]" stands for them. The
+	// model must read pictures; see [transcript.Profile].
+	Pictures bool
 }
 
 // Continued reports whether the request continues a conversation whose
@@ -185,6 +191,10 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 	}
 	r.Messages = transcript.Shown(r.Messages, slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == excerpt.Recall }))
 	var left omissions
+	from := []int(nil)
+	if r.Pictures && f == OpenAI {
+		r.Messages, from = f.movePictures(r.Messages)
+	}
 	tools, err := f.offer(r.Tools, func(what string) { left.add(-1, what) })
 	if err != nil {
 		return nil, nil, err
@@ -193,6 +203,11 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 	encoded, err := f.codec.EncodeRequest(f.newEncoder(r.Messages, &left), request, r.Messages)
 	if err != nil {
 		return nil, nil, f.wrapError(err)
+	}
+	for i, o := range left {
+		if from != nil && o.Message >= 0 {
+			left[i].Message = from[o.Message]
+		}
 	}
 	return encoded.JSON(), left.sorted(), nil
 }

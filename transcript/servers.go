@@ -75,11 +75,13 @@ func newServer(of Profile, host, model string, more Rules) server {
 
 // At returns the profile for a model at the host of a server, such as
 // "api.mistral.ai", which may be stricter than the API that it offers. Its Model is
-// that model. A table of this package has the servers and the models of which
-// requests that others accept were refused; the rules of all others, and of a
-// profile of [NewProfile], stay. Either may be empty if it is not known.
+// that model, and Pictures is set for some that read them. A table of this package
+// has the servers and the models of which requests that others accept were refused;
+// the rules of all others, and of a profile of [NewProfile], stay. Either may be empty
+// if it is not known.
 func (p Profile) At(host, model string) Profile {
 	name := modelName(model)
+	p.Pictures = p.Pictures || pictureModels.MatchString(name)
 	for _, s := range servers {
 		if p.rules == s.of.rules && s.host.MatchString(host) && s.model.MatchString(name) {
 			p.rules, p.NoMidSystem = s.demands.rules, p.NoMidSystem || s.demands.NoMidSystem
@@ -89,6 +91,10 @@ func (p Profile) At(host, model string) Profile {
 	p.Model = model
 	return p
 }
+
+// pictureModels are models that have taken pictures from users in Chat Completions, by
+// OpenAI's description of them. If a server refuses one, wire withholds it.
+var pictureModels = regexp.MustCompile(`^(gpt-4o|gpt-4-1|gpt-5|o4-mini)`)
 
 // modelName returns the name that a model has with all of its servers, which put
 // names of their own in front of it, and versions behind it.

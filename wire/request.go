@@ -81,6 +81,7 @@ func (t *Transport) complete(
 		if behind != "" {
 			request.Messages = withContext(request.Messages, behind, format, profile)
 		}
+		request.Pictures = profile.Pictures
 		var omitted []provider.Omission
 		if body, omitted, err = format.EncodeRequest(request); err != nil {
 			return sent{}, nil, err

@@ -98,3 +98,21 @@ func TestLargeResultsInWorkspaces(t *testing.T) {
 		}
 	}
 }
+
+// A model that reads pictures gets those that tools return, by Chat Completions too.
+func TestPicturesOfTools(t *testing.T) {
+	for model, want := range map[string]bool{"gpt-4o": true, "gpt-3.5-turbo": false} {
+		p := &provided{answers: []func(*http.Request) (*http.Response, error){saysText("A map.")}}
+		st := state.New(nil)
+		call := state.ToolCall{ID: "a", Name: "shot", Input: `{}`}
+		require.NoError(t, st.UserSays("Look."))
+		require.NoError(t, state.Messages.Set(st, []state.Message{
+			state.ToolCalls(call), state.ToolResult(call, `[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]`),
+		}))
+		client := &http.Client{Transport: &wire.Transport{Base: p}}
+		_, err := readAll(post(t, client, st, "http://model"+chatPath, `{"model":"`+model+`"}`))
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Contains(p.bodies[0], "data:image/png;base64,iVBORw0KGgo="), p.bodies[0])
+		require.Equal(t, !want, strings.Contains(p.bodies[0], "[image left out]"), p.bodies[0])
+	}
+}
