@@ -17,7 +17,7 @@ import (
 //   - what the assistant said or thought in the same entry,
 //   - reasoning and what it led to,
 //   - items of a provider's own tools that refer to each other,
-//   - a system message of Anthropic in the middle, and the message before it.
+//   - a system message of Anthropic in the middle, and the messages before and behind it.
 //
 // Every other message is a separate group.
 func Groups(msgs []state.Message) [][]int { return packShapes(msgs).groups() }
@@ -95,10 +95,11 @@ func (f forest) uniteTurns(shapes []shapeBits) {
 }
 
 // uniteFollowing unites messages that must stay behind the message before them
-// with that message. Items and reasoning between the two may not be sent.
+// with that message, and a system message of Anthropic in the middle with the one
+// behind it as well. Items and reasoning between them may not be sent.
 func (f forest) uniteFollowing(shapes []shapeBits) {
-	for i, t := range shapes {
-		for k := i - 1; t.has(shapeFollowing) && k >= 0; k-- {
+	unite := func(i, step int) {
+		for k := i + step; k >= 0 && k < len(shapes); k += step {
 			if shapes[k].has(shapeAbsent) {
 				continue
 			}
@@ -106,6 +107,14 @@ func (f forest) uniteFollowing(shapes []shapeBits) {
 			if shapes[k]&(shapeItem|shapeReasoning) == 0 {
 				break
 			}
+		}
+	}
+	for i, t := range shapes {
+		if t.has(shapeFollowing) {
+			unite(i, -1)
+		}
+		if t.has(shapeFollowing | shapeSystem) {
+			unite(i, 1)
 		}
 	}
 }

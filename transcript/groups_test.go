@@ -89,9 +89,9 @@ func TestProvidersOwnToolsAreGrouped(t *testing.T) {
 		{"items that share the id of a call", []string{find, found, say}, [][]int{{0, 1}, {2}}},
 		{"a call and its result in other messages", []string{user, serverUse, user, serverResult, say}, [][]int{{0}, {1, 3}, {2}, {4}}},
 		{"calls that code makes", []string{user, serverUse, callByServer, resultOfIt, serverResult, say}, [][]int{{0}, {1, 2, 3, 4}, {5}}},
-		{"the system after the user", []string{user, say, user, system, system, say}, [][]int{{0}, {1}, {2, 3, 4}, {5}}},
-		{"the system after a result", []string{user, callByServer, resultOfIt, system, say}, [][]int{{0}, {1, 2, 3}, {4}}},
-		{"the system after an item of another provider", []string{user, reason, system, say}, [][]int{{0, 1, 2}, {3}}},
+		{"the system after the user", []string{user, say, user, system, system, say}, [][]int{{0}, {1}, {2, 3, 4, 5}}},
+		{"the system after a result", []string{user, callByServer, resultOfIt, system, say}, [][]int{{0}, {1, 2, 3, 4}}},
+		{"the system after an item of another provider", []string{user, reason, system, say}, [][]int{{0, 1, 2, 3}}},
 		{"the system prompt", []string{prompt, user}, [][]int{{0}, {1}}},
 		{"one after another", []string{user, serverUse, say, callByServer, resultOfIt, serverResult}, [][]int{{0}, {1, 2, 3, 4, 5}}},
 	} {

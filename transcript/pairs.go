@@ -149,17 +149,9 @@ func pairAll(
 	uses = slices.DeleteFunc(uses, func(u labelUse) bool { return u.isCall() && p.calls[u.number].result != none })
 
 	p.matchLabels(uses, answerNames, strangers)
-	var turn lastTurn
-	for _, u := range uses { // Gemini takes a result without the id of its call
-		if u.isCall() || p.answers[u.message] != none || strangers[^u.number] {
-			continue
-		}
-		name := answerNames[^u.number]
-		if label, unnamed := names[name]; unnamed && label == int(u.label) {
-			turn.answer(&p, name, int(u.message), except, spoken)
-		}
-	}
-	if len(turn.answered) > 0 { // its calls no longer wait beside others with their ids
+	turn := lastTurn{n: n, spoken: spoken, except: except}
+	// matchAgain pairs by labels what is not a result without an id, and its call.
+	matchAgain := func() {
 		uses = slices.DeleteFunc(uses, func(u labelUse) bool {
 			if u.isCall() {
 				return turn.answered[int(u.number)]
@@ -175,6 +167,19 @@ func pairAll(
 			}
 		}
 		p.matchLabels(uses, answerNames, strangers)
+		turn.calls = 0
+	}
+	for _, u := range slices.Clone(uses) { // Gemini takes a result without the id of its call
+		if u.isCall() || p.answers[u.message] != none || strangers[^u.number] {
+			continue
+		}
+		name := answerNames[^u.number]
+		if label, unnamed := names[name]; unnamed && label == int(u.label) && turn.answer(&p, name, int(u.message)) {
+			matchAgain()
+		}
+	}
+	if len(turn.answered) > 0 { // its calls no longer wait beside others with their ids
+		matchAgain()
 	}
 	return p
 }
@@ -203,45 +208,73 @@ func (p *pairing) matchLabels(uses []labelUse, answerNames []string, strangers m
 
 // lastTurn are the open calls of the turn of the assistant before some results.
 type lastTurn struct {
-	calls    int              // of the conversation, up to its end
+	n      int // messages
+	spoken func(i int) bool
+	except map[int]bool
+
+	calls    int              // of the conversation, up to its end; 0 if it is to be looked at
 	open     map[string][]int // the numbers of its calls, by their names
 	answered map[int]bool     // the numbers of the calls of all turns
+	labels   []int            // how many calls have a label; nil until a result is found
 }
 
 // answer lets a result without an id answer the first open call of its name in the
 // turn before it, also if the call has an id: that of a functionResponse is
-// optional. spoken reports whether the assistant says a message.
-func (t *lastTurn) answer(p *pairing, name string, message int, except map[int]bool, spoken func(int) bool) {
+// optional. It reports whether other calls have the label of the call, so that what
+// their results answer is to be decided again.
+func (t *lastTurn) answer(p *pairing, name string, message int) bool {
 	end := p.firstCall[message]
 	if end == 0 {
-		return
+		return false
 	}
 	if t.calls != end {
-		t.calls, t.open = end, map[string][]int{}
-		first := p.calls[end-1].message
-		for first > 0 && spoken(first-1) {
-			first--
-		}
-		unnamed := map[string]bool{} // open calls without ids, by name: it is unknown which of them is answered
-		for number := p.firstCall[first]; number < end; number++ {
-			switch c := p.calls[number]; {
-			case c.result != none:
-			case c.ID == "":
-				unnamed[c.Name] = true
-			case !except[number]:
-				t.open[c.Name] = append(t.open[c.Name], number)
-			}
-		}
-		maps.DeleteFunc(t.open, func(name string, _ []int) bool { return unnamed[name] })
+		t.find(p, message, end)
 	}
-	if open := t.open[name]; len(open) > 0 {
-		t.open[name] = open[1:]
-		p.calls[open[0]].result, p.answers[message] = message, open[0]
-		if t.answered == nil {
-			t.answered = map[int]bool{}
-		}
-		t.answered[open[0]] = true
+	open := t.open[name]
+	if len(open) == 0 {
+		return false
 	}
+	t.open[name] = open[1:]
+	call := &p.calls[open[0]]
+	if call.result != none { // a result of a later turn
+		p.answers[call.result] = none
+	}
+	call.result, p.answers[message] = message, open[0]
+	if t.answered == nil {
+		t.answered = map[int]bool{}
+	}
+	t.answered[open[0]] = true
+	if t.labels == nil {
+		t.labels = make([]int, p.labels)
+		for _, c := range p.calls {
+			t.labels[c.label]++
+		}
+	}
+	return t.labels[call.label] > 1
+}
+
+// find finds the calls of the turn before a result that no result before the next turn
+// answers. end is the number of the calls before it.
+func (t *lastTurn) find(p *pairing, message, end int) {
+	t.calls, t.open = end, map[string][]int{}
+	first, next := p.calls[end-1].message, message
+	for first > 0 && t.spoken(first-1) {
+		first--
+	}
+	for next < t.n && !t.spoken(next) {
+		next++
+	}
+	unnamed := map[string]bool{} // open calls without ids, by name: it is unknown which of them is answered
+	for number := p.firstCall[first]; number < end; number++ {
+		switch c := p.calls[number]; {
+		case c.result != none && c.result < next, t.answered[number]:
+		case c.ID == "":
+			unnamed[c.Name] = true
+		case !t.except[number]:
+			t.open[c.Name] = append(t.open[c.Name], number)
+		}
+	}
+	maps.DeleteFunc(t.open, func(name string, _ []int) bool { return unnamed[name] })
 }
 
 // callOf returns the number of the call that an answer names, or none, and

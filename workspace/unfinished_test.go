@@ -147,6 +147,7 @@ func TestTheTextGoesOnBehindACancelThatFails(t *testing.T) {
 				told.WriteString(e.Delta)
 			}
 		}()
+		synctest.Wait()
 		out, err := m.Submit(t.Context(), "ann", workspace.Message{ID: "1", Content: state.UserText("where?")})
 		require.NoError(t, err)
 		<-spoken
