@@ -81,6 +81,7 @@ func testConverge(t *testing.T, r *rand.Rand) {
 			quiet()
 			fresh := d.follow(0)
 			for n, c := range clients {
+				c.mu.Lock()
 				require.NoError(t, c.err)
 				want, got := unshared(fresh.Page), unshared(c.Page)
 				// A page may be cut off before the answer that is being made comes, and one
@@ -88,6 +89,7 @@ func testConverge(t *testing.T, r *rand.Rand) {
 				if n > 0 || len(got.Pending) > len(want.Pending) {
 					want, got = stored(want), stored(got)
 				}
+				c.mu.Unlock()
 				requireSame(t, want, got, "client ", n, " after ", strings.Join(log, "; "))
 			}
 		}
@@ -157,6 +159,7 @@ func TestResume(t *testing.T) {
 		d.handle("2", "title:two say:second")
 		d.send("3", "think:hm text:Hel text:lo hold say:Hello")
 		time.Sleep(time.Second)
+		synctest.Wait()
 		first := func(from string) page.Change {
 			ctx, leave := context.WithCancel(t.Context())
 			defer leave()
@@ -178,6 +181,7 @@ func TestResume(t *testing.T) {
 		}
 		late := d.follow(0)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		answer := late.Pending[len(late.Pending)-1]
 		require.Equal(t, "3", answer.Turn)
 		require.True(t, answer.Open)
@@ -185,6 +189,7 @@ func TestResume(t *testing.T) {
 		require.Equal(t, "Hello", answer.Parts[1].Text)
 		close(d.goOn)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		stored := late.Items[len(late.Items)-1]
 		require.Equal(t, answer.ID, stored.ID, "the answer keeps its id")
 		require.Equal(t, answer.Parts[1].ID, stored.Parts[0].ID)
@@ -199,12 +204,15 @@ func TestRestart(t *testing.T) {
 		c := d.follow(0)
 		d.send("1", "think:wrong text:wrong hold retry text:right hold say:right")
 		time.Sleep(time.Second)
+		synctest.Wait()
 		wrong := c.Pending[1]
 		require.Equal(t, "wrong", wrong.Parts[1].Text)
 		d.goOn <- struct{}{}
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		d.goOn <- struct{}{} // the second time
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Equal(t, "wrong", c.Pending[1].Parts[0].Text, "the second attempt says it again")
 		restarts := 0
 		for _, change := range c.changes {
@@ -216,6 +224,7 @@ func TestRestart(t *testing.T) {
 		require.LessOrEqual(t, restarts, 1)
 		d.goOn <- struct{}{}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		requireSame(t, *d.read(), c.Page)
 	})
 }
@@ -232,6 +241,7 @@ func TestSlowPage(t *testing.T) {
 				}
 				slow.Apply(c)
 				time.Sleep(time.Minute)
+				synctest.Wait()
 			}
 		}()
 		quick := d.follow(0)
@@ -242,8 +252,10 @@ func TestSlowPage(t *testing.T) {
 		}
 		require.Less(t, time.Since(begun), time.Second)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		requireSame(t, *d.read(), quick.Page)
 		time.Sleep(3 * time.Hour)
+		synctest.Wait()
 		requireSame(t, *d.read(), slow)
 	})
 }

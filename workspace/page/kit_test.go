@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,6 +165,7 @@ func (d *desk) decide(id string, decision func(key string) tool.Decision) {
 
 // client is a page that loses its connection after some changes each.
 type client struct {
+	mu sync.Mutex // held while the client changes
 	page.Page
 	changes []page.Change
 	err     error
@@ -182,11 +184,15 @@ func (d *desk) follow(n int) *client {
 				return
 			}
 			for change, err := range d.pages.Follow(d.t.Context(), thread, c.Version) {
-				if c.err = err; err != nil {
+				c.mu.Lock()
+				if c.err = err; err == nil {
+					c.Apply(change)
+					c.changes = append(c.changes, change)
+				}
+				c.mu.Unlock()
+				if err != nil {
 					break
 				}
-				c.Apply(change)
-				c.changes = append(c.changes, change)
 				if left--; left == 0 {
 					break
 				}

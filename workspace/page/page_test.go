@@ -82,6 +82,7 @@ func TestContent(t *testing.T) {
 		_, err := d.pages.Send(t.Context(), thread, page.Input{ID: "1", Content: said})
 		require.NoError(t, err)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Equal(t, parts, d.read().Items[0].Parts)
 	})
 	for _, format := range []*provider.Format{provider.OpenAI, provider.OpenAIResponses, provider.Anthropic, provider.Gemini} {
@@ -133,9 +134,11 @@ func TestCallStates(t *testing.T) {
 				d := newDesk(t)
 				d.send("1", test.text)
 				time.Sleep(time.Second)
+				synctest.Wait()
 				if test.decision != nil {
 					d.decide("2", test.decision)
 					time.Sleep(time.Second)
+					synctest.Wait()
 				}
 				p := d.read()
 				got := callOf(t, p)
@@ -174,6 +177,7 @@ func TestQuestionsStay(t *testing.T) {
 				c := d.follow(0)
 				d.send("1", test.text)
 				time.Sleep(time.Second)
+				synctest.Wait()
 				id := ""
 				if n := len(c.Pending); n > 0 && c.Pending[n-1].Open {
 					id = c.Pending[n-1].ID
@@ -182,6 +186,7 @@ func TestQuestionsStay(t *testing.T) {
 				require.NoError(t, d.pages.Stop(t.Context(), thread, "1"))
 				require.NoError(t, d.pages.Stop(t.Context(), thread, ""), "nothing is under way")
 				time.Sleep(time.Second)
+				synctest.Wait()
 				requireSame(t, *d.read(), c.Page)
 				all := append(append([]*page.Item{}, c.Items...), c.Pending...)
 				require.Equal(t, "1", all[0].ID)
@@ -209,12 +214,14 @@ func TestQueue(t *testing.T) {
 		d.send("1", "text:Hello hold")
 		d.send("2", "say:later")
 		time.Sleep(time.Second)
+		synctest.Wait()
 		c := d.follow(0)
 		require.Equal(t, []string{"1", "2"}, []string{c.Pending[0].ID, c.Pending[2].ID})
 		require.Equal(t, page.Turn{ID: "2", State: page.TurnWaiting}, c.Turns[1])
 		require.NoError(t, d.pages.Stop(t.Context(), thread, "2"))
 		close(d.goOn)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Equal(t, page.TurnDropped, c.Turns[0].State)
 		require.Len(t, c.Items, 1)
 	})
@@ -228,6 +235,7 @@ func TestDecidedCalls(t *testing.T) {
 		d.send("2", "hold")
 		d.decide("3", tool.Approve)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		p := d.read()
 		require.Equal(t, page.Turn{ID: "3", State: page.TurnWaiting, Of: "1", Decides: []string{callOf(t, p).Key}}, p.Turns[1])
 		close(d.goOn)
@@ -277,8 +285,10 @@ func testRights(t *testing.T, w *rightstest.World) {
 	}
 	for range 3 {
 		time.Sleep(time.Second)
+		synctest.Wait()
 		<-w.Holding
 		time.Sleep(time.Second)
+		synctest.Wait()
 		w.Check(t, "a page", shown(d.read()))
 	}
 	w.CheckAll(t, "the page", shown(d.read()), names...)
@@ -301,6 +311,7 @@ func TestSecrets(t *testing.T) {
 		d.send("2", "say:s3cret-value")
 		for range 3 {
 			time.Sleep(time.Second)
+			synctest.Wait() // the follower has noted what it was told
 			require.NotContains(t, shown(c.changes)+shown(d.read()), "s3cret-value")
 			select {
 			case d.goOn <- struct{}{}:

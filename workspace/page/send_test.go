@@ -15,6 +15,7 @@ import (
 // texts returns what is said in a thread.
 func (d *desk) texts(thread string) (list []string) {
 	time.Sleep(time.Second)
+	synctest.Wait()
 	p, err := d.pages.Read(d.t.Context(), thread)
 	require.NoError(d.t, err)
 	for _, item := range p.Items {
