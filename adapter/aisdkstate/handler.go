@@ -1,6 +1,7 @@
 package aisdkstate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -21,8 +22,6 @@ import (
 
 // Options are those of package statehttp. Write and Titles are not used.
 type Options = statehttp.Options
-
-const maxBody = 8 << 20
 
 // Handler is an http.Handler. It is safe for concurrent use.
 type Handler struct {
@@ -45,9 +44,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	if h.opts.Logger == nil {
 		h.opts.Logger = slog.Default()
 	}
-	if h.opts.MaxBody == 0 {
-		h.opts.MaxBody = maxBody
-	}
+	h.opts.MaxBody = cmp.Or(h.opts.MaxBody, 8<<20)
 	var err error
 	if h.guard, err = pagehttp.NewGuard(opts.TrustedOrigins, opts.Hosts, h.opts.MaxBody); err != nil {
 		return nil, fmt.Errorf("aisdkstate: %w", err)
@@ -160,16 +157,20 @@ func (c *call) newest() (string, error) {
 	return last.UserID, err
 }
 
+// readNewest returns the newest branch of the chat as a page that may be read.
+func (c *call) readNewest() (thread string, p *page.Page, err error) {
+	if err = c.may(statehttp.ActionRead); err != nil {
+		return "", nil, err
+	}
+	if thread, err = c.newest(); err == nil {
+		p, err = c.pages.Read(c.ctx, thread)
+	}
+	return thread, p, err
+}
+
 // load answers with the messages of the chat, without the answer that is being made.
 func (c *call) load() error {
-	if err := c.may(statehttp.ActionRead); err != nil {
-		return err
-	}
-	thread, err := c.newest()
-	if err != nil {
-		return err
-	}
-	p, err := c.pages.Read(c.ctx, thread)
+	_, p, err := c.readNewest()
 	if err != nil {
 		return err
 	}
@@ -200,14 +201,7 @@ func running(p *page.Page) (turn, message string, ok bool) {
 
 // resume streams the answer that is being made.
 func (c *call) resume() error {
-	if err := c.may(statehttp.ActionRead); err != nil {
-		return err
-	}
-	thread, err := c.newest()
-	if err != nil {
-		return err
-	}
-	p, err := c.pages.Read(c.ctx, thread)
+	thread, p, err := c.readNewest()
 	if err != nil {
 		return err
 	}
