@@ -333,7 +333,7 @@ func TestHalvesInTheJSONOfArguments(t *testing.T) {
 	}
 }
 
-// Arguments of spaces are none.
+// Arguments that are only spaces count as missing.
 func TestArgumentsOfSpaces(t *testing.T) {
 	for _, arguments := range []string{"", " ", `\n\t `} {
 		for f, body := range map[*provider.Format]string{

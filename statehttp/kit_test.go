@@ -176,7 +176,7 @@ func (s *site) events(ctx context.Context, path, last string, bytesLeft int64, t
 	var data []byte
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // an event that is not whole is none
+		if err != nil { // the event is not whole
 			return
 		}
 		line = bytes.TrimSuffix(line, []byte("\n"))

@@ -211,8 +211,8 @@ func decodeStored(data []byte) (Message, error) {
 	return m, err
 }
 
-// given returns the message as the process has it that reads it from the store, or
-// nil if it has parts that its sender may change.
+// given returns the message as it is read back from the store, or nil if it has parts
+// that its sender may change.
 func (m Message) given() *Message {
 	if m.Content == nil || len(m.Fields)+len(m.Decisions)+len(m.expired)+len(m.Tools) > 0 {
 		return nil

@@ -32,7 +32,7 @@ type Handler struct {
 }
 
 // New returns a Handler for the workspaces of a Manager, which needs an Options.Run.
-// It returns an error if the Options have no Who, or a TrustedOrigin that is none.
+// It returns an error if the Options have no Who, or an invalid TrustedOrigin.
 func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	if m == nil || opts == nil || opts.Who == nil {
 		return nil, errors.New("aisdkstate: New needs a Manager, and Options with Who")

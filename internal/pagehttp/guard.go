@@ -66,9 +66,9 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bo
 	return true
 }
 
-// knows reports whether the name of the server is one of this one. A name that
-// somebody has pointed to the loopback address of this machine is none: then the page
-// of that name is no other site to a browser.
+// knows reports whether the request names this server. On a loopback address, a name
+// that somebody has pointed to this machine is refused: to a browser, the page of that
+// name would not be another site.
 func (g *Guard) knows(r *http.Request) bool {
 	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if at == nil {

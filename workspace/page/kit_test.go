@@ -165,7 +165,7 @@ func (d *desk) decide(id string, decision func(key string) tool.Decision) {
 
 // client is a page that loses its connection after some changes each.
 type client struct {
-	mu sync.Mutex // held while the client changes
+	mu sync.Mutex // held while a Change is applied, for those who compare meanwhile
 	page.Page
 	changes []page.Change
 	err     error
