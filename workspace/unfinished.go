@@ -80,7 +80,7 @@ func (m *Manager) goOnTelling(user string) {
 	m.mu.Lock()
 	var runs []*Run
 	for r := range m.localRuns {
-		if r.user == user && r.ready && r.lease.lost() == nil {
+		if r.ready && r.ledger.User() == user && r.lease.lost() == nil {
 			runs = append(runs, r)
 		}
 	}
