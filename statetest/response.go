@@ -49,6 +49,7 @@ type reply struct {
 	state.Usage
 	id, model, stop string
 	created         time.Time
+	container       []byte // in which Anthropic has run code, nil if in none
 }
 
 func newReply(model string, r state.InferenceResult) reply {
@@ -57,6 +58,11 @@ func newReply(model string, r state.InferenceResult) reply {
 		a.stop = r.StopWord
 	} else if n > 0 {
 		a.stop = origin.StopReason(r.Output[n-1])
+	}
+	for _, m := range r.Output {
+		if kept, _ := origin.Of(m, origin.Anthropic); kept.Get(origin.Container) != nil {
+			a.container = kept.Get(origin.Container)
+		}
 	}
 	return a
 }
@@ -145,10 +151,14 @@ func blocksResponse(a reply, said jsontext.Object) (jsontext.Object, error) {
 		count("cache_read_input_tokens", a.CacheRead), count("output_tokens", a.Output),
 		{Name: "output_tokens_details", Value: counts(count("thinking_tokens", a.Reasoning))},
 	}
-	return jsontext.Object{}.WithString("id", a.id).WithString("type", "message").WithString("role", "assistant").
+	response := jsontext.Object{}.WithString("id", a.id).WithString("type", "message").WithString("role", "assistant").
 		WithString("model", a.model).With("content", content).
 		WithString("stop_reason", a.stopWord("end_turn", "tool_use", "max_tokens")).With("stop_sequence", []byte("null")).
-		With("usage", usage.JSON()), nil
+		With("usage", usage.JSON())
+	if a.container != nil {
+		response = response.With(origin.Container, a.container)
+	}
+	return response, nil
 }
 
 func contentsResponse(a reply, said jsontext.Object) (jsontext.Object, error) {

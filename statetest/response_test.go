@@ -116,6 +116,17 @@ func TestResponseTranslatesTheReason(t *testing.T) {
 	}
 }
 
+// The container in which Anthropic has run code is named with what it did there.
+func TestResponseNamesTheContainer(t *testing.T) {
+	const container = `{"id":"container_1","expires_at":"2026-04-24T11:14:17Z"}`
+	made, err := provider.Anthropic.DecodeResponse([]byte(`{"role":"assistant","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","container":` + container + `}`))
+	require.NoError(t, err)
+	body, omitted, err := statetest.Response(provider.Anthropic, "m", made)
+	require.NoError(t, err)
+	require.Empty(t, omitted)
+	require.Contains(t, string(body), `"container":`+container)
+}
+
 // A server of a test answers as the provider would.
 func ExampleResponse() {
 	said := state.InferenceResult{
