@@ -56,9 +56,9 @@ func TestAnswersArePlayed(t *testing.T) {
 	for data, want := range map[string]struct{ messages, good int }{
 		chatBody: {1, 1}, responseBody: {1, 1}, anthropicBody: {1, 1}, geminiBody: {1, 1}, `[` + geminiBody + `]`: {1, 1},
 		`{"error":{"type":"e"}}`: {0, 0},
-		recording(`{"api":"openai_chat","status":400,"request":{"messages":[{"role":"user","content":"u"}]},"response":{"error":{"type":"e"}}}`): {1, 0},
-		recording(`{"api":"openai_chat","status":502,"request":null,"response":"<html>"}`):                                                       {0, 0},
-		recording(`{"api":"gemini_generateContent","status":200,"request":{"contents":[]},"stream":[{"data":` + geminiBody + `}]}`):              {1, 1},
+		recording(`{"api":"openai_chat","status":400,"request":{"messages":[{"role":"user","content":"u"}]},"response":{"error":{"type":"e"}}}`):                          {1, 0},
+		recording(`{"api":"openai_chat","status":502,"request":null,"response":"<html>"}`):                                                                                {0, 0},
+		recording(`{"api":"gemini_generateContent","status":200,"request":{"contents":[{"role":"user","parts":[{"text":"u"}]}]},"stream":[{"data":` + geminiBody + `}]}`): {2, 1},
 	} {
 		played := PlayFile([]byte(data), Options{Verify: true})
 		require.NoError(t, played.Err, data)
@@ -108,7 +108,7 @@ func TestErrorsOfExchangesSayWhere(t *testing.T) {
 	played := PlayFile([]byte(recording(
 		chatExchange(`{"role":"assistant","content":"a"}`, user),
 		chatExchange(`{"role":"assistant","content":"a"}`, user, `7`),
-		`{"api":"openai_chat","status":200,"request":{"messages":[]},"response":{"choices":[7]}}`,
+		`{"api":"openai_chat","status":200,"request":{"messages":[`+user+`]},"response":{"choices":[7]}}`,
 		`7`)), Options{Verify: true})
 	for _, where := range []string{
 		"$.exchanges[1].request: provider: OpenAI: $.messages[1]",
