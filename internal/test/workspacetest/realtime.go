@@ -30,10 +30,13 @@ func inRealTime(t *testing.T, fresh func(t testing.TB) store.Store, scenario fun
 	t.Helper()
 	for ttl := realTTL; ; ttl *= 2 {
 		a := &attempt{TB: t, failed: make(chan struct{})}
-		db := fresh(t)
-		slowest := probing(db, ttl/20)
-		a.run(ttl, func() { scenario(a, db, ttl) })
-		worst := slowest()
+		var worst time.Duration
+		a.run(ttl, func() {
+			db := fresh(a) // its connections end with the attempt
+			slowest := probing(db, ttl/20)
+			a.Cleanup(func() { worst = slowest() })
+			scenario(a, db, ttl)
+		})
 		switch {
 		case !a.Failed():
 		case (a.wrongTime || worst > ttl/100) && ttl < maxRealTTL:
