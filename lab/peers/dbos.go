@@ -62,7 +62,7 @@ func (d *durable) open(ctx context.Context, s site) (err error) {
 		return err
 	}
 	dbos.RegisterWorkflow(d.dbos, d.workflow, dbos.WithWorkflowName("handle"))
-	if d.queue, err = dbos.RegisterQueue(d.dbos, "users", dbos.WithPartitionQueue(),
+	if d.queue, err = dbos.RegisterQueue(d.dbos, "users", dbos.WithPartitionConcurrency(1),
 		dbos.WithGlobalConcurrency(1), dbos.WithQueueBasePollingInterval(dbosPoll)); err != nil {
 		return err
 	}
