@@ -325,6 +325,9 @@ func (a *actor) send(id string) {
 			}
 			x := a.x
 			x.told[id] = x.told[id] || status == work.StatusDuplicate
+			if status == work.StatusDuplicate && x.variant.shows && !x.kept[id] {
+				x.violated("%s was called a duplicate, and no store has kept it", id)
+			}
 			if status == work.StatusDuplicate && (fate.ID != id || fate.Place == PlaceDead || fate.Place == PlaceNone) {
 				a.x.violated("the duplicate %s was first %+v", id, fate)
 			}

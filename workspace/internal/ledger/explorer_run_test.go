@@ -67,6 +67,7 @@ type explorer struct {
 	fault   string
 
 	told            map[string]bool // the ids of messages that were called duplicates
+	kept            map[string]bool // the ids of messages in heads that the store has acknowledged, if it shows others
 	queue, attempts int
 	history         int
 	ttl             time.Duration
@@ -105,7 +106,7 @@ var happenings = []string{
 var explorerSealer, _ = NewSealer([]Key{{ID: "k", Secret: []byte(strings.Repeat("k", 32))}})
 
 func newExplorer(seed uint64, tracing bool) *explorer {
-	x := &explorer{schedule: newSchedule(seed, 1, tracing), told: map[string]bool{}, fault: os.Getenv("STATE_FAULT")}
+	x := &explorer{schedule: newSchedule(seed, 1, tracing), told: map[string]bool{}, kept: map[string]bool{}, fault: os.Getenv("STATE_FAULT")}
 	list := variants
 	if only := os.Getenv("STATE_VARIANT"); only != "" {
 		list = slices.DeleteFunc(slices.Clone(variants), func(v variant) bool { return v.name != only })

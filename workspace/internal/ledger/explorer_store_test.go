@@ -354,6 +354,11 @@ func (p port) write(ctx context.Context, writes []store.Write) error {
 	if err == nil {
 		for _, w := range r.writes {
 			if w.Key == headOf && x.variant.shows { // what was written before is acknowledged by that
+				for _, before := range p.past {
+					for _, id := range x.ghost.heldBy(before.world) {
+						x.kept[id] = true
+					}
+				}
 				p.past = p.past[len(p.past)-1:]
 			}
 			switch {
