@@ -86,11 +86,9 @@ func (c *connector) connect(ctx context.Context, server string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := single.Connect(ctx)
-	if err != nil {
+	if err = opened.open(ctx, single); err != nil {
 		return nil, err
 	}
-	opened.driverConn = made.(driverConn)
 	if err := opened.prepare(ctx); err != nil {
 		_ = opened.Close()
 		return nil, err
@@ -111,19 +109,34 @@ type driverConn interface {
 	driver.Validator
 }
 
-// conn is a connection whose transactions end with their contexts.
+// conn is a connection whose transactions end with their contexts, and whose
+// session ends with a write that was given up.
 type conn struct {
 	driverConn
+	server   driver.Connector
 	socket   net.Conn // nil if the driver has dialed
-	readOnly bool     // the server was read-only when the connection was made
+	session  session
+	readOnly bool // the server was read-only when the connection was made
+}
+
+// open connects to the server.
+func (c *conn) open(ctx context.Context, server driver.Connector) error {
+	made, err := server.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	c.server, c.driverConn = server, made.(driverConn)
+	return nil
 }
 
 // prepare finds out what the server is, and sets the session up for it.
 func (c *conn) prepare(ctx context.Context) error {
-	variables, err := c.show(ctx, `show variables where variable_name in ('read_only', 'wsrep_on', 'idle_transaction_timeout')`)
+	variables, err := c.show(ctx, `show variables where variable_name in
+		('read_only', 'wsrep_on', 'idle_transaction_timeout', 'hostname', 'port', 'pseudo_thread_id')`)
 	if err != nil {
 		return err
 	}
+	c.session = newSession(variables)
 	c.readOnly = variables["read_only"] != "OFF"
 	var set []string
 	if variables["idle_transaction_timeout"] == "0" { // MariaDB has it
@@ -168,27 +181,38 @@ func (c *conn) show(ctx context.Context, text string) (map[string]string, error)
 	}
 }
 
+func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.driverConn.ExecContext(ctx, text, args)
+	if err != nil && ctx.Err() != nil && !c.IsValid() {
+		go c.session.end(c.server)
+	}
+	return result, err
+}
+
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.driverConn.BeginTx(ctx, opts)
 	if err != nil || c.socket == nil {
 		return tx, err
 	}
-	return transaction{tx, ctx, c.socket}, nil
+	return transaction{tx, ctx, c}, nil
 }
 
 // transaction is one whose end waits no longer than its context, which the
 // methods of the driver's do not have.
 type transaction struct {
 	driver.Tx
-	ctx    context.Context
-	socket net.Conn
+	ctx  context.Context
+	conn *conn
 }
 
 func (t transaction) Commit() error   { return t.end(t.Tx.Commit) }
 func (t transaction) Rollback() error { return t.end(t.Tx.Rollback) }
 
 func (t transaction) end(end func() error) error {
-	stop := context.AfterFunc(t.ctx, func() { _ = t.socket.Close() })
+	stop := context.AfterFunc(t.ctx, func() {
+		_ = t.conn.socket.Close()
+		t.conn.session.end(t.conn.server)
+	})
 	defer stop()
 	return end()
 }
