@@ -15,6 +15,7 @@ type alarm struct {
 }
 
 var (
+	alarmNotDurable     = alarm{"store is not durable", slog.LevelWarn}
 	alarmContention     = alarm{"contention", slog.LevelWarn}
 	alarmUnknown        = alarm{"unknown outcome", slog.LevelWarn}
 	alarmStore          = alarm{"store error", slog.LevelWarn}

@@ -247,6 +247,9 @@ var alarming = map[string]func(r *rig){
 		})
 		r.handle(m, "1")
 	},
+	"store is not durable": func(r *rig) {
+		open(r, volatile{r.db}, workspace.Options{Run: nothing, Logger: slog.New(slog.NewTextHandler(&r.log, nil))})
+	},
 	"clocks differ": func(r *rig) {
 		m := open(r, slowClock{r.db}, workspace.Options{Run: untilEnd})
 		r.open(workspace.Options{Run: nothing})
@@ -414,6 +417,11 @@ func TestAlarms(t *testing.T) {
 		})
 	}
 }
+
+// volatile is a store in the memory of a server.
+type volatile struct{ store.Store }
+
+func (volatile) Durability() store.Durability { return store.DurabilityServer }
 
 // slowClock is the store of a process whose clock is 10 minutes behind, as far as
 // its holder record says so.

@@ -64,11 +64,16 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)
 	}
+	if db.Durability() == store.DurabilityServer && !m.readOnly { // what is in this process is meant to end with it
+		m.raise(ctx, alarmNotDurable, "", errNotDurable)
+	}
 	if m.opts.Run != nil && !m.readOnly {
 		m.background(func() { m.recoverRuns(m.expirer()) })
 	}
 	return m, nil
 }
+
+var errNotDurable = errors.New("workspace: an acknowledged write is in the memory of a server, and is lost if that restarts")
 
 // listTries is how often List is tried when a Manager is opened.
 const listTries = 5
