@@ -86,9 +86,11 @@ func (c *connector) connect(ctx context.Context, server string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = opened.open(ctx, single); err != nil {
+	made, err := single.Connect(ctx)
+	if err != nil {
 		return nil, err
 	}
+	opened.driverConn = made.(driverConn)
 	if err := opened.prepare(ctx); err != nil {
 		_ = opened.Close()
 		return nil, err
@@ -109,34 +111,19 @@ type driverConn interface {
 	driver.Validator
 }
 
-// conn is a connection whose transactions end with their contexts, and whose
-// session ends with a write that was given up.
+// conn is a connection whose transactions end with their contexts.
 type conn struct {
 	driverConn
-	server   driver.Connector
 	socket   net.Conn // nil if the driver has dialed
-	session  session
-	readOnly bool // the server was read-only when the connection was made
-}
-
-// open connects to the server.
-func (c *conn) open(ctx context.Context, server driver.Connector) error {
-	made, err := server.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	c.server, c.driverConn = server, made.(driverConn)
-	return nil
+	readOnly bool     // the server was read-only when the connection was made
 }
 
 // prepare finds out what the server is, and sets the session up for it.
 func (c *conn) prepare(ctx context.Context) error {
-	variables, err := c.show(ctx, `show variables where variable_name in
-		('read_only', 'wsrep_on', 'idle_transaction_timeout', 'hostname', 'port', 'pseudo_thread_id')`)
+	variables, err := c.show(ctx, `show variables where variable_name in ('read_only', 'wsrep_on', 'idle_transaction_timeout')`)
 	if err != nil {
 		return err
 	}
-	c.session = newSession(variables)
 	c.readOnly = variables["read_only"] != "OFF"
 	var set []string
 	if variables["idle_transaction_timeout"] == "0" { // MariaDB has it
@@ -181,38 +168,27 @@ func (c *conn) show(ctx context.Context, text string) (map[string]string, error)
 	}
 }
 
-func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := c.driverConn.ExecContext(ctx, text, args)
-	if err != nil && ctx.Err() != nil && !c.IsValid() {
-		go c.session.end(c.server)
-	}
-	return result, err
-}
-
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.driverConn.BeginTx(ctx, opts)
 	if err != nil || c.socket == nil {
 		return tx, err
 	}
-	return transaction{tx, ctx, c}, nil
+	return transaction{tx, ctx, c.socket}, nil
 }
 
 // transaction is one whose end waits no longer than its context, which the
 // methods of the driver's do not have.
 type transaction struct {
 	driver.Tx
-	ctx  context.Context
-	conn *conn
+	ctx    context.Context
+	socket net.Conn
 }
 
 func (t transaction) Commit() error   { return t.end(t.Tx.Commit) }
 func (t transaction) Rollback() error { return t.end(t.Tx.Rollback) }
 
 func (t transaction) end(end func() error) error {
-	stop := context.AfterFunc(t.ctx, func() {
-		_ = t.conn.socket.Close()
-		t.conn.session.end(t.conn.server)
-	})
+	stop := context.AfterFunc(t.ctx, func() { _ = t.socket.Close() })
 	defer stop()
 	return end()
 }
