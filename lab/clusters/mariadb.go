@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,7 +33,9 @@ const waitForReplica = "set global rpl_semi_sync_master_enabled=1"
 
 func answersMariaDB(m *machine) bool { return askMariaDB(m, "select 1") == "1" }
 
-const grant = "create user if not exists root@'10.77.0.%'; grant all on *.* to root@'10.77.0.%' with grant option; create database if not exists state"
+// grant gives clients what read_only stops: it does not stop root.
+const grant = "create user root@'10.77.0.%'; grant all on *.* to root@'10.77.0.%' with grant option; create database state;" +
+	" create user client@'10.77.0.%'; grant all on state.* to client@'10.77.0.%'"
 
 // order makes statements that must succeed.
 func order(c *cluster, m *machine, statements string) {
@@ -86,7 +89,7 @@ func mariadbURL(machines []*machine) string {
 	for _, m := range machines {
 		hosts = append(hosts, m.ip)
 	}
-	return "mysql://root@" + strings.Join(hosts, ",") + "/state"
+	return "mysql://client@" + strings.Join(hosts, ",") + "/state"
 }
 
 func (d *mariadb) write(m *machine) error {
@@ -141,8 +144,16 @@ func (d *mariadb) promote(c *cluster) {
 	}
 }
 
+// demote lets the replicas have all that the primary has made.
 func (d *mariadb) demote(c *cluster) {
-	order(c, c.primary, "set global read_only=1; set global rpl_semi_sync_master_enabled=0")
+	order(c, c.primary, "set global read_only=1")
+	made := askMariaDB(c.primary, "select @@gtid_binlog_pos")
+	c.until(startTime, "the replicas have made all", func() bool {
+		return !slices.ContainsFunc(c.living(), func(m *machine) bool {
+			return m != c.primary && askMariaDB(m, "select @@gtid_slave_pos") != made
+		})
+	})
+	order(c, c.primary, "set global rpl_semi_sync_master_enabled=0")
 	d.promote(c)
 }
 
