@@ -222,7 +222,7 @@ func (c *cluster) write(machines []*machine) bool {
 	return false
 }
 
-var faults = []string{"kill", "cut", "stop", "demote"}
+var faults = []string{"kill", "cut", "stop", "demote", "move", "storetest"}
 
 // inflict makes a fault, and waits until the engine takes writes again.
 func (c *cluster) inflict(fault string) {
@@ -245,6 +245,8 @@ func (c *cluster) inflict(fault string) {
 		m.signal(syscall.SIGCONT)
 	case "demote":
 		c.engine.demote(c)
+	case "move":
+		c.engine.(*redisCluster).move(c)
 	}
 	back := c.observe(2*time.Minute, nil)
 	if m.dead {

@@ -12,7 +12,9 @@
 //
 // Faults: kill (kill -9 of the primary's machine), cut (its machine reaches no other
 // one for 25 s, only the clients, and is then killed), stop (it is stopped for 20 s),
-// demote (another server takes its place without a fault).
+// demote (another server takes its place without a fault), move (the slot of the store
+// moves to another master of a Redis Cluster). In place of a fault, storetest runs the
+// tests that every store must pass.
 //
 // It needs root, and util-linux and iproute2. Processes, namespaces and files are in
 // namespaces of the command, and end with it.
@@ -94,7 +96,7 @@ func parse(args []string) (settings, error) {
 		return s, err
 	}
 	s.topology, s.fault = f.Arg(0), f.Arg(1)
-	if find(s.topology) == nil || !slices.Contains(faults, s.fault) || f.NArg() != 2 {
+	if t := find(s.topology); t == nil || !slices.Contains(faults, s.fault) || f.NArg() != 2 || s.fault == "move" && t.name != "redis-cluster" {
 		f.Usage()
 		return s, flag.ErrHelp
 	}
@@ -134,6 +136,10 @@ func run(s settings) error {
 	c.engine.start(c)
 	c.until(startTime, "the cluster takes writes", func() bool { return c.write(c.machines) })
 	c.logf("%s has started within %s", t.name, time.Since(began).Round(time.Second))
+	if s.fault == "storetest" {
+		c.test()
+		return c.err
+	}
 	workers := c.startWorkers(s)
 	c.pause(s.before)
 	c.inflict(s.fault)

@@ -12,7 +12,7 @@ type mariadb struct {
 	semisync bool // AFTER_SYNC, and no end of the wait
 }
 
-const mariadbd = "/usr/sbin/mariadbd --no-defaults --datadir=$PWD/data --socket=$PWD/socket --innodb-buffer-pool-size=64M --innodb-log-file-size=16M --max-connections=400 --skip-name-resolve "
+const mariadbd = "/usr/sbin/mariadbd --no-defaults --datadir=$PWD/data --socket=$PWD/socket --tmpdir=$PWD --innodb-buffer-pool-size=64M --innodb-log-file-size=16M --max-connections=400 --skip-name-resolve "
 
 // install makes the data of a machine.
 func install(c *cluster, m *machine) {
@@ -167,7 +167,9 @@ func (g *galera) start(c *cluster) {
 	for i, m := range c.machines {
 		install(c, m)
 		g.serve(c, m, i == 0)
-		c.until(startTime, m.name+" answers", func() bool { return answersMariaDB(m) })
+		c.until(startTime, m.name+" has joined", func() bool {
+			return strings.HasSuffix(askMariaDB(m, "show status like 'wsrep_ready'"), "ON")
+		})
 		if i == 0 {
 			order(c, m, grant)
 		}

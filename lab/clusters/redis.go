@@ -120,3 +120,24 @@ func (r *redisCluster) demote(c *cluster) {
 		}
 	}
 }
+
+// move moves the slot of the store to another master, key by key.
+func (r *redisCluster) move(c *cluster) {
+	from, slot := c.primary, askRedis(c.primary, "cluster keyslot '{state:}probe'")
+	var to *machine
+	for _, m := range c.machines {
+		if m != from && strings.Contains(askRedis(m, "role"), "master") {
+			to = m
+		}
+	}
+	ids := [2]string{askRedis(from, "cluster myid"), askRedis(to, "cluster myid")}
+	c.run(to, "redis", "redis-cli cluster setslot "+slot+" importing "+ids[0])
+	c.run(from, "redis", "redis-cli cluster setslot "+slot+" migrating "+ids[1])
+	moved := c.run(from, "redis", fmt.Sprintf(`n=0; while key=$(redis-cli cluster getkeysinslot %[1]s 1) && [ -n "$key" ]; do
+		redis-cli migrate %[2]s 6379 "$key" 0 5000 >/dev/null && n=$((n + 1)); done; echo $n`, slot, to.ip))
+	for _, m := range []*machine{to, from} {
+		c.run(m, "redis", "redis-cli cluster setslot "+slot+" node "+ids[1])
+	}
+	c.logf("%s keys have moved from %s to %s", moved, from.name, to.name)
+	c.primary = to
+}
