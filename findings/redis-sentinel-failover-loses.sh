@@ -40,33 +40,44 @@ start() {
 # lost COMMAND... counts up on the master while the command lets a replica take its place, and prints how many of
 # the acknowledged numbers the new master does not have.
 lost() {
-	local acknowledged
-	(while echo 'incr n'; do :; done) 2>/dev/null | cli -p 7701 >answers 2>&1 &
+	local acknowledged writer
+	(while echo 'incr n'; do :; done) 2>/dev/null | timeout 30 "$folder/root/usr/bin/redis-cli" -p 7701 >answers 2>&1 &
+	writer=$!
 	sleep 1
-	"$@" >/dev/null
-	until cli -p 7702 role | head -n 1 | grep -q master; do sleep 0.05; done
-	until cli -p 7701 role | head -n 1 | grep -q slave; do sleep 0.05; done
+	until cli -p 7702 role 2>&1 | head -n 1 | grep -q master; do
+		"$@" >/dev/null 2>&1 || true # refused while one is under way
+		sleep 0.2
+	done
+	until cli -p 7701 role 2>&1 | head -n 1 | grep -q slave; do sleep 0.05; done
 	acknowledged=$(grep -oE '^[0-9]+$' answers | tail -n 1)
-	kill %% 2>/dev/null || true
+	kill "$writer" 2>/dev/null || true
 	echo $((acknowledged - $(cli -p 7702 get n)))
 }
 
-start
-cat >sentinel.conf <<'CONF'
+# fresh starts a master and its replica without data.
+fresh() {
+	{
+		kill -9 $(jobs -p)
+		wait
+	} 2>/dev/null || true
+	rm -rf -- 7701 7702
+	start
+}
+
+by_sentinel=0
+for _ in $(seq 8); do # how many are lost depends on how soon Sentinel gets to the old master
+	[ "$by_sentinel" = 0 ] || break
+	fresh
+	cat >sentinel.conf <<'CONF'
 port 7703
 sentinel monitor m 127.0.0.1 7701 1
 sentinel down-after-milliseconds m 3000
 CONF
-./redis-server sentinel.conf --sentinel >sentinel.log &
-until cli -p 7703 info sentinel 2>/dev/null | grep -q 'slaves=1'; do sleep 0.1; done
-by_sentinel=$(lost cli -p 7703 sentinel failover m)
-
-{
-	kill -9 $(jobs -p)
-	wait
-} 2>/dev/null || true
-rm -rf -- 7701 7702
-start
+	./redis-server sentinel.conf --sentinel >sentinel.log &
+	until cli -p 7703 info sentinel 2>/dev/null | grep -q 'slaves=1'; do sleep 0.1; done
+	by_sentinel=$((by_sentinel + $(lost cli -p 7703 sentinel failover m)))
+done
+fresh
 by_server=$(lost cli -p 7701 failover)
 
 echo "SENTINEL FAILOVER: $by_sentinel acknowledged writes are lost"

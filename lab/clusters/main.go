@@ -167,7 +167,10 @@ func run(s settings) error {
 
 // printLogs prints the ends of the logs of all servers.
 func (c *cluster) printLogs(w io.Writer) {
-	for _, m := range c.machines {
+	for _, m := range slices.Concat(c.machines, []*machine{c.proxy}) {
+		if m == nil {
+			continue
+		}
 		out, _ := exec.Command("sh", "-c", "tail -n 5 "+m.dir+"/*.log").CombinedOutput()
 		fmt.Fprintf(w, "%s\n", out)
 	}

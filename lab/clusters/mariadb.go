@@ -184,6 +184,10 @@ func (g *galera) start(c *cluster) {
 	}
 	c.file(c.proxy, "haproxy.cfg", text)
 	c.serve(c.proxy, "haproxy", "/usr/sbin/haproxy -f haproxy.cfg")
+	c.until(startTime, "HAProxy answers", func() bool {
+		_, err := c.proxy.try("mysql", "mariadb --no-defaults -u client -h "+c.proxy.ip+" -e 'select 1'")
+		return err == nil
+	})
 }
 
 func (g *galera) serve(c *cluster, m *machine, first bool) {

@@ -159,6 +159,7 @@ default_pool_size = 30
 max_client_conn = 400
 server_connect_timeout = 2
 server_login_retry = 1
+idle_transaction_timeout = 10
 pidfile = pid
 `, c.primary.ip))
 }
