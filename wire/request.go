@@ -66,7 +66,11 @@ func (t *Transport) complete(
 		}
 		request = withTools(ctx, st, request)
 		request, s.names = request.RenameTools(profile)
-		if !s.continued {
+		if s.continued {
+			if err := holdsInput(st, request.Messages); err != nil {
+				return sent{}, nil, err
+			}
+		} else {
 			if err := t.converse(ctx, st, &s, request, tokensBesides(request, s.prompt, behind), profile, masks); err != nil {
 				return sent{}, nil, err
 			}
@@ -168,6 +172,29 @@ func (t *Transport) decode(format *provider.Format, body []byte) (provider.Reque
 // not finished. The State has the first part of it as an answer, or not at all, and
 // would have the rest as another one.
 var errResumes = fmt.Errorf("%w: it goes on with an answer of which the State has a part, or nothing: set AutomaticContinuation of genai to false", state.ErrInvalid)
+
+// errNoInput is the error of a request that names what the provider holds, and has
+// nothing of what the State has since.
+var errNoInput = fmt.Errorf("%w: the provider is sent nothing of what was said or done since its answer: "+
+	"put that into the input, or leave previous_response_id and conversation out, and the conversation of the State is sent", state.ErrInvalid)
+
+// holdsInput returns an error if a request to a provider that holds the conversation
+// has nothing but instructions, and the State ends with what it waits for: a turn of
+// the user, or a result.
+func holdsInput(st *state.State, request []state.Message) error {
+	if slices.ContainsFunc(request, func(m state.Message) bool { return !origin.IsSystem(m) }) {
+		return nil
+	}
+	conversation := state.Messages.GetOr(st, nil) // none without the right to read it
+	if len(conversation) == 0 {
+		return nil
+	}
+	last := conversation[len(conversation)-1]
+	if _, isResult := last.(state.ToolResultMessage); isResult || last.Role() == "user" {
+		return errNoInput
+	}
+	return nil
+}
 
 // readSettings returns what the settings of a request say about it.
 func readSettings(request provider.Request) sent {

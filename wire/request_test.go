@@ -310,6 +310,49 @@ func TestAConversationThatTheProviderHoldsIsNotSentAgain(t *testing.T) {
 	require.Len(t, state.Messages.GetOr(st, nil), 2)
 }
 
+// Without an input, a provider that holds the conversation would be asked without
+// what the State has since its last answer: a question, or the results of a Loop.
+func TestAnInputThatAHoldingProviderDoesNotGetIsAnError(t *testing.T) {
+	a, call := apis[1], state.ToolCall{ID: "c1", Name: "look", Input: `{}`}
+	said, answer := state.UserText("Hi!"), state.AssistantText("Hello.")
+	for name, test := range map[string]struct {
+		body     string
+		messages []state.Message
+		refused  bool
+	}{
+		"a question":                  {`{"previous_response_id":"r0"}`, []state.Message{said}, true},
+		"a question, empty input":     {`{"previous_response_id":"r0","input":[]}`, []state.Message{said}, true},
+		"a question, instructions":    {`{"previous_response_id":"r0","instructions":"Be kind.","input":null}`, []state.Message{said}, true},
+		"a question, of conversation": {`{"conversation":"conv_1"}`, []state.Message{said, answer, said}, true},
+		"a result":                    {`{"previous_response_id":"r0"}`, []state.Message{said, state.ToolCalls(call), state.ToolResult(call, `"seen"`)}, true},
+		"a call":                      {`{"previous_response_id":"r0"}`, []state.Message{said, state.ToolCalls(call)}, false},
+		"an answer":                   {`{"previous_response_id":"r0"}`, []state.Message{said, answer}, false},
+		"nothing":                     {`{"previous_response_id":"r0"}`, nil, false},
+		"an input of the program":     {`{"previous_response_id":"r0","input":[{"type":"function_call_output","call_id":"c1","output":"seen"}]}`, []state.Message{said, state.ToolCalls(call), state.ToolResult(call, `"seen"`)}, false},
+		"the State's":                 {`{"input":[]}`, []state.Message{said}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, st := newRecorder(t, a, false), newState(t, test.messages...)
+			req, err := http.NewRequestWithContext(state.NewContext(t.Context(), st), http.MethodPost, server.URL+a.path, strings.NewReader(test.body))
+			require.NoError(t, err)
+			resp, err := newClient(t, &wire.Transport{}).Do(req)
+			if !test.refused {
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				require.Len(t, server.bodies, 1)
+				return
+			}
+			require.ErrorIs(t, err, state.ErrInvalid)
+			require.ErrorContains(t, err, "wire: request: ")
+			require.ErrorContains(t, err, "previous_response_id")
+			require.Empty(t, server.bodies)
+			_, err = readAll(post(t, newClient(t, &wire.Transport{RecordOnly: true}), st, server.URL+a.path, test.body))
+			require.NoError(t, err)
+			require.Equal(t, []string{test.body}, server.bodies)
+		})
+	}
+}
+
 func TestAsideIsNoPartOfTheConversation(t *testing.T) {
 	eachAPI(t, func(t *testing.T, a api, streamed bool) {
 		server, st := newRecorder(t, a, streamed), newState(t, state.UserText("Hi!"))

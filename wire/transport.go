@@ -25,7 +25,9 @@ const answerBytes = 64 << 20
 // Transport sends the conversation of the State after the messages of the
 // request, and appends the answer to it. A request that continues a
 // conversation which the provider holds (previous_response_id or conversation)
-// is sent as with RecordOnly, and its answer is appended.
+// is sent as with RecordOnly, and its answer is appended. If it has no input, and
+// the State ends with a turn of the user or a result, the error is
+// [state.ErrInvalid].
 //
 // A Transport is safe for concurrent use. Its fields must not change while it
 // is used, and its functions must be safe for concurrent use.
