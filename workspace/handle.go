@@ -42,7 +42,8 @@ import (
 // ErrInterrupted. If the store is away, Handle tries again until ctx ends or Options.StoreTimeout is
 // over, and for a run that is under way until its lease is lost. If the error is
 // store.ErrUnknownOutcome, the message may have been accepted: send it again with
-// its ID.
+// its ID. A message whose ID is that of an accepted one, unless that has failed, is
+// StatusDuplicate at once, also while the first is being handled: Await waits.
 //
 // A run cannot wait for another message of its user: in Options.Run, and in
 // hooks that get the context of the run, Handle returns ErrBusy for that user.
