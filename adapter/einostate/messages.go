@@ -2,6 +2,7 @@ package einostate
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,10 +20,10 @@ var Format = provider.NewMessageFormat("eino", provider.MessageCodec[*schema.Mes
 	Decode: decodeMessage, Encode: encodeMessage, OneResult: true, Names: true, Reasons: true, FileNames: true,
 })
 
-// Messages returns what messages of eino say as messages of a state. Nothing is
-// lost: FromMessages gives them back, with reasoning, metadata and extras.
-// Images, sounds and files are parts that every provider's format reads. An
-// error names the message, and wraps [state.ErrWrongType].
+// Messages returns what messages of eino say as messages of a state. Nothing but the
+// random ids of package adk is lost: FromMessages gives them back, with reasoning,
+// metadata and extras. Images, sounds and files are parts that every provider's
+// format reads. An error names the message, and wraps [state.ErrWrongType].
 func Messages(msgs ...*schema.Message) ([]state.Message, error) { return Format.Decode(msgs...) }
 
 // FromMessages returns messages of a state as messages of eino. A text and the
@@ -34,9 +35,16 @@ func FromMessages(msgs ...state.Message) ([]*schema.Message, error) {
 	return own, err
 }
 
+// messageID is the member of Extra in which adk of eino v0.9.13 has a random id of an
+// answer or a result. eino gives a message without one another; with it, two runs in
+// which the same is said would not have equal messages.
+const messageID = "_eino_msg_id"
+
 func decodeMessage(m *schema.Message) (e provider.Entry, err error) {
 	rest := rest{Message: *m}
-	if rest.Extra, err = extraOf(m.Extra); err != nil {
+	own := maps.Clone(m.Extra)
+	delete(own, messageID)
+	if rest.Extra, err = extraOf(own); err != nil {
 		return e, err
 	}
 	rest.Message.Extra = nil

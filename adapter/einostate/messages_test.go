@@ -1,17 +1,23 @@
 package einostate_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"testing"
 
+	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/compose"
 	"github.com/cloudwego/eino/schema"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/einostate"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/provider/providertest"
+	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/transcript"
 )
 
@@ -208,4 +214,41 @@ func TestMessagesWithChangedExtra(t *testing.T) {
 			t.Errorf("%s: got %v", more, got)
 		}
 	}
+}
+
+// adk of eino v0.9.13 gives each answer and each result a random id: two runs in
+// which the same is said have equal messages.
+func TestEqualRunsHaveEqualMessages(t *testing.T) {
+	run := func() []state.Message {
+		st := state.New(nil)
+		must(st.UserSays("Note it."))
+		note := tool.Must(tool.New("note", "Writes.", func(context.Context, struct{}) (string, error) { return "noted", nil }))
+		agent, err := adk.NewChatModelAgent(t.Context(), &adk.ChatModelAgentConfig{
+			Name: "clerk", Description: "notes", Model: script(calls(call("c1", "note", `{}`)), said("Done.")),
+			ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: einostate.Tools(note)}},
+			Handlers:    []adk.ChatModelAgentMiddleware{einostate.Middleware("clerk", nil)},
+		})
+		must(err)
+		msgs, err := einostate.FromMessages(state.Messages.GetOr(st, nil)...)
+		must(err)
+		_, err = drain(adk.NewRunner(t.Context(), adk.RunnerConfig{Agent: agent}).Run(state.NewContext(t.Context(), st), msgs))
+		must(err)
+		return state.Messages.GetOr(st, nil)
+	}
+	var texts [2]string
+	for i := range texts {
+		for _, m := range run() {
+			texts[i] += fmt.Sprintln(keyless(m))
+		}
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("two runs differ:\n%s\n%s", texts[0], texts[1])
+	}
+}
+
+// keyless returns the JSON of a message without the keys of its calls.
+func keyless(m state.Message) string {
+	data, err := json.Marshal(m)
+	must(err)
+	return regexp.MustCompile(`"key":"[^"]*"`).ReplaceAllString(string(data), "")
 }
