@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
 	_ "github.com/dbos-inc/dbos-transact-golang/dbos/driver/sqlite"
@@ -32,7 +33,7 @@ func greeter(word string) dbos.Workflow[string, string] {
 }
 
 func main() {
-	ctx, err := dbos.NewContext(context.Background(), dbos.Config{AppName: "x", DatabaseURL: "sqlite::memory:", Logger: slog.New(slog.DiscardHandler)})
+	ctx, err := dbos.NewContext(context.Background(), dbos.Config{AppName: "x", DatabaseURL: "sqlite:" + os.Args[1], Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
@@ -63,9 +64,9 @@ END_OF_WANT
 )
 got=$(
 	echo "a usual build"
-	go run . 2>run.log
+	go run . usual.db 2>run.log
 	echo "a build without inlining"
-	go run -gcflags=-l . 2>>run.log
+	go run -gcflags=-l . plain.db 2>>run.log
 ) || {
 	cat run.log >&2
 	exit 1
