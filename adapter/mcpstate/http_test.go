@@ -19,21 +19,32 @@ import (
 // The tests of this file show what the README says of HTTP. A framework that no
 // longer behaves like that fails them, and the README is to be changed.
 
-// replicas serves n servers of the same workspaces, whose requests take turns.
-func replicas(t *testing.T, n int, stateless bool, tools ...*tool.Tool) string {
+// served says how workspaces are served: by n servers, whose requests take turns,
+// which let clients keep what they read for a minute if cached.
+type served struct {
+	n                 int
+	stateless, cached bool
+}
+
+func replicas(t *testing.T, s served, tools ...*tool.Tool) string {
 	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: schema})
 	must(err)
 	t.Cleanup(func() { must(m.Close()) })
 	var handlers []http.Handler
-	for range n {
-		srv := newServer()
+	for range s.n {
+		opts := &mcp.ServerOptions{}
+		if s.cached {
+			opts.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs = 60_000 }
+		}
+		srv := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, opts)
 		mcpstate.AddTools(srv, mcpstate.Workspaces(m, who), tools...)
+		mcpstate.AddFields(srv, mcpstate.Workspaces(m, who))
 		handlers = append(handlers, mcp.NewStreamableHTTPHandler(
-			func(*http.Request) *mcp.Server { return srv }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
+			func(*http.Request) *mcp.Server { return srv }, &mcp.StreamableHTTPOptions{Stateless: s.stateless}))
 	}
 	var turn atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		handlers[int(turn.Add(1))%n].ServeHTTP(w, req)
+		handlers[int(turn.Add(1))%s.n].ServeHTTP(w, req)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
@@ -43,7 +54,7 @@ func replicas(t *testing.T, n int, stateless bool, tools ...*tool.Tool) string {
 func TestReplicasNeedNoSessions(t *testing.T) {
 	note := tools(func() {})[1]
 	for stateless, version := range map[bool]string{true: "2026-07-28", false: "2025-11-25"} {
-		s := connect(t, replicas(t, 2, stateless, note), "ann", "guest", nil, "")
+		s := connect(t, replicas(t, served{n: 2, stateless: stateless}, note), "ann", "guest", nil, "")
 		equal(t, version, s.InitializeResult().ProtocolVersion)
 		_, err := s.ListTools(t.Context(), nil)
 		if stateless {
@@ -72,7 +83,7 @@ func TestKeysOfClientsThatServersWithoutSessionsDoNotKnow(t *testing.T) {
 			key = of.Key
 			return "", nil
 		}))
-		s := connect(t, replicas(t, 1, c.stateless, look), "ann", "guest", nil, c.version)
+		s := connect(t, replicas(t, served{n: 1, stateless: c.stateless}, look), "ann", "guest", nil, c.version)
 		_, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "look", Meta: mcp.Meta{mcpstate.IdempotencyKey: "k1"}})
 		must(err)
 		if c.stateless && c.version != "" {
@@ -103,7 +114,7 @@ func TestACallThatItsClientGivesUp(t *testing.T) {
 			ended <- true
 			return nil, ctx.Err()
 		}, tool.To(notes, "")))
-		s := connect(t, replicas(t, 1, stateless, slow), "ann", "guest", nil, "")
+		s := connect(t, replicas(t, served{n: 1, stateless: stateless}, slow), "ann", "guest", nil, "")
 		ctx, giveUp := context.WithCancel(t.Context())
 		go func() { <-called; giveUp() }()
 		_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "slow"})
