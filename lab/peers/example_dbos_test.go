@@ -20,12 +20,16 @@ import (
 )
 
 // say hands a message over and waits until it is handled. If it is called again
-// with the same id, it waits for the same run.
+// with the same id, it waits for the same run. A run that fails is an error.
 func say(ctx context.Context, m *workspace.Manager, user string, msg workspace.Message) (workspace.Outcome, error) {
 	if _, err := m.Submit(ctx, user, msg); err != nil {
 		return workspace.Outcome{}, err
 	}
-	return m.Await(ctx, user, msg.ID)
+	out, err := m.Await(ctx, user, msg.ID)
+	if err == nil && out.Status == workspace.StatusFailed {
+		err = fmt.Errorf("%w: %s", workspace.ErrRunFailed, out.Reason)
+	}
+	return out, err
 }
 
 type request struct{ User, Text string }
@@ -46,7 +50,10 @@ func (w workflow) run(ctx dbos.Context, in request) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return view.Suspended()[0].Key, nil
+		for _, call := range view.Suspended() {
+			return call.Key, nil
+		}
+		return "", errors.New("no call waits for a person")
 	})
 	if err != nil {
 		return "", err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 	"github.com/riverqueue/river/rivertype"
@@ -18,6 +21,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
+	"github.com/agentstate/state/store/sqlstore/postgresstore"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -85,22 +89,30 @@ func TestRiverWaitsForOneRun(t *testing.T) {
 			}, time.Minute, 20*time.Millisecond)
 			require.Equal(t, test.state, job.State)
 			require.Equal(t, test.runs, runs.Load())
+			if test.fails {
+				require.Contains(t, job.Errors[0].Error, "no such model")
+			}
 			require.Equal(t, !test.fails, job.Attempt > 1, "attempts: %d", job.Attempt)
 		})
 	}
 }
 
-func newRiver(t *testing.T, s site, m *workspace.Manager, timeout time.Duration) *river.Client[pgx.Tx] {
+// newRiverTables makes the tables of River.
+func newRiverTables(t *testing.T, s site) *pgxpool.Pool {
 	pool, err := newPgxPool(t.Context(), s)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	quiet := slog.New(slog.DiscardHandler)
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: quiet})
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	_, err = migrator.Migrate(t.Context(), rivermigrate.DirectionUp, nil)
 	require.NoError(t, err)
+	return pool
+}
+
+func newRiver(t *testing.T, s site, m *workspace.Manager, timeout time.Duration) *river.Client[pgx.Tx] {
+	pool := newRiverTables(t, s)
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		Logger: quiet, Workers: newWorkers(m), JobTimeout: timeout, RetryPolicy: soon{},
+		Logger: slog.New(slog.DiscardHandler), Workers: newWorkers(m), JobTimeout: timeout, RetryPolicy: soon{},
 		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}},
 		FetchCooldown: time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
 	})
@@ -108,4 +120,47 @@ func newRiver(t *testing.T, s site, m *workspace.Manager, timeout time.Duration)
 	require.NoError(t, client.Start(context.Background()))
 	t.Cleanup(func() { require.NoError(t, client.StopAndCancel(context.Background())) })
 	return client
+}
+
+// A run inserts a job in the transaction of its commit: the job is there if, and only
+// if, the run has committed.
+func TestARunInsertsAJobWithItsCommit(t *testing.T) {
+	s := newTestSite(t, "postgres")
+	pool := newRiverTables(t, s)
+	db, err := postgresstore.Open(t.Context(), s.database().String(), nil)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	inserter, err := river.NewClient(riverdatabasesql.New(nil), &river.Config{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	orders := &state.Field[[]string]{Name: "orders"}
+	refused := errors.New("the table of the program has refused it")
+	m, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: state.MustSchema(orders), Run: func(ctx context.Context, run *workspace.Run) error {
+		order := run.Message().Text()
+		if err := orders.Set(run.State(), []string{order}); err != nil {
+			return err
+		}
+		return run.CommitTx(ctx, func(tx *sql.Tx) error {
+			if _, err := inserter.InsertTx(ctx, tx, question{run.UserID(), "ship " + order}, nil); err != nil {
+				return err
+			}
+			if order == "none" {
+				return refused
+			}
+			return nil
+		})
+	}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	_, err = say(t.Context(), m, "ann", workspace.Message{ID: "1", Content: state.UserText("17")})
+	require.NoError(t, err)
+	_, err = say(t.Context(), m, "ann", workspace.Message{ID: "2", Content: state.UserText("none")})
+	require.ErrorContains(t, err, refused.Error())
+	view, err := m.View(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Equal(t, []string{"17"}, orders.GetOr(view.State(), nil))
+	rows, err := pool.Query(t.Context(), "select args->>'Text' from river_job")
+	require.NoError(t, err)
+	jobs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Equal(t, []string{"ship 17"}, jobs)
 }
