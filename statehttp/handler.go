@@ -1,7 +1,6 @@
 package statehttp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,16 +94,15 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 		return nil, errors.New("statehttp: New needs a Manager, and Options with Who")
 	}
 	h := &Handler{m: m, opts: *opts, mux: http.NewServeMux()}
-	h.opts.MaxBody = cmp.Or(h.opts.MaxBody, 8<<20)
 	if h.opts.May == nil {
 		h.opts.May = MayNotDelete
 	}
-	if h.opts.Logger == nil {
-		h.opts.Logger = slog.Default()
-	}
 	var err error
-	if h.guard, err = pagehttp.NewGuard(opts.TrustedOrigins, opts.Hosts, h.opts.MaxBody); err != nil {
-		return nil, fmt.Errorf("statehttp: %w", err)
+	h.guard, err = pagehttp.NewGuard(pagehttp.Config{
+		Package: "statehttp", Methods: "GET, POST, DELETE", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: Status,
+	})
+	if err != nil {
+		return nil, err
 	}
 	h.routes()
 	return h, nil
@@ -112,7 +110,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 
 // ServeHTTP answers a request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.guard.Admit(w, r, "GET, POST, DELETE") {
+	if h.guard.Admit(w, r) {
 		h.mux.ServeHTTP(w, r)
 	}
 }
@@ -134,21 +132,16 @@ func (h *Handler) handle(pattern string, action Action, answer func(c *call) (an
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Handler: h, w: w, r: r, ctx: r.Context(), name: r.PathValue("thread")}
 		who, err := h.opts.Who(r, c.name)
-		if err != nil || who.User == "" || who.Agent == "" {
-			status, text := http.StatusUnauthorized, "unauthorized"
-			if errors.Is(err, ErrForbidden) {
-				status, text = http.StatusForbidden, "forbidden"
-			}
-			c.answer(status, map[string]string{"error": text})
+		if !h.guard.Knows(w, who.User, who.Agent, err) {
 			return
 		}
-		c.who, c.thread = who, workspace.Thread(who.User, c.name)
-		c.pages = &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors}
 		leave, ok := h.guard.Enter(w, who.User)
 		if !ok {
 			return
 		}
 		defer leave()
+		c.who, c.thread = who, workspace.Thread(who.User, c.name)
+		c.pages = &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors}
 		if err = c.may(action); err == nil {
 			var v any
 			if v, err = answer(c); err == nil && v != nil {
@@ -192,20 +185,9 @@ func (c *call) fail(err error) {
 	if errors.Is(err, errAnswered) {
 		return
 	}
-	status, text := Status(err), err.Error()
-	var of *workspace.Error
-	if errors.As(err, &of) {
-		text = of.Err.Error() // without the name of the workspace
-	}
-	switch {
-	case status >= http.StatusInternalServerError:
-		c.opts.Logger.LogAttrs(c.ctx, slog.LevelWarn, "statehttp: request failed", slog.String("path", c.r.URL.Path), slog.Any("error", err))
+	status, text := c.guard.Explain(c.w, c.r, err)
+	if errors.Is(err, ErrForbidden) {
 		text = http.StatusText(status)
-	case errors.Is(err, ErrForbidden), status == http.StatusNotFound:
-		text = http.StatusText(status)
-	}
-	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
-		c.w.Header().Set("Retry-After", "5")
 	}
 	c.answer(status, map[string]string{"error": text})
 }

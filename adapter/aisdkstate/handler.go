@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 
@@ -41,13 +40,12 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	if h.opts.May == nil {
 		h.opts.May = statehttp.MayNotDelete
 	}
-	if h.opts.Logger == nil {
-		h.opts.Logger = slog.Default()
-	}
-	h.opts.MaxBody = cmp.Or(h.opts.MaxBody, 8<<20)
 	var err error
-	if h.guard, err = pagehttp.NewGuard(opts.TrustedOrigins, opts.Hosts, h.opts.MaxBody); err != nil {
-		return nil, fmt.Errorf("aisdkstate: %w", err)
+	h.guard, err = pagehttp.NewGuard(pagehttp.Config{
+		Package: "aisdkstate", Methods: "GET, POST", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: statehttp.Status,
+	})
+	if err != nil {
+		return nil, err
 	}
 	h.mux.HandleFunc("POST /{$}", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, (*call).chat) })
 	h.mux.HandleFunc("GET /{id}", func(w http.ResponseWriter, r *http.Request) { h.answer(w, r, (*call).load) })
@@ -58,7 +56,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 
 // ServeHTTP answers a request. A client that goes away ends nothing but the stream.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.guard.Admit(w, r, "GET, POST") {
+	if h.guard.Admit(w, r) {
 		h.mux.ServeHTTP(w, r)
 	}
 }
@@ -87,47 +85,31 @@ type input struct {
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, do func(*call) error) {
 	c := &call{Handler: h, w: w, r: r, ctx: r.Context(), in: input{ID: r.PathValue("id")}}
 	who, err := h.opts.Who(r, c.in.ID)
-	if err == nil && who.User != "" && who.Agent != "" {
-		leave, ok := h.guard.Enter(w, who.User)
+	if !h.guard.Knows(w, who.User, who.Agent, err) {
+		return
+	}
+	leave, ok := h.guard.Enter(w, who.User)
+	if !ok {
+		return
+	}
+	defer leave()
+	if r.Method == http.MethodPost {
+		data, ok := h.guard.Body(w, r)
 		if !ok {
 			return
 		}
-		defer leave()
-		if r.Method == http.MethodPost {
-			data, ok := h.guard.Body(w, r)
-			if !ok {
-				return
-			}
-			if err := json.Unmarshal(data, &c.in); err != nil {
-				http.Error(w, "the body is not that of useChat", http.StatusBadRequest)
-				return
-			}
-			if id := r.PathValue("id"); id != "" {
-				c.in.ID = id
-			} else {
-				who, err = h.opts.Who(r, c.in.ID)
-			}
+		if err := json.Unmarshal(data, &c.in); err != nil {
+			http.Error(w, "the body is not that of useChat", http.StatusBadRequest)
+			return
 		}
-	}
-	switch {
-	case errors.Is(err, statehttp.ErrForbidden):
-		http.Error(w, "forbidden", http.StatusForbidden)
-		return
-	case err != nil || who.User == "" || who.Agent == "":
-		http.Error(w, "unauthorized", http.StatusUnauthorized)
-		return
+		c.in.ID = cmp.Or(r.PathValue("id"), c.in.ID)
+		if who, err = h.opts.Who(r, c.in.ID); !h.guard.Knows(w, who.User, who.Agent, err) {
+			return
+		}
 	}
 	c.who, c.pages = who, &page.Source{Manager: h.m, Agent: who.Agent, Errors: h.opts.Errors}
 	if err := do(c); err != nil {
-		status := statehttp.Status(err)
-		text := http.StatusText(status)
-		var of *workspace.Error
-		switch {
-		case status >= http.StatusInternalServerError:
-			h.opts.Logger.LogAttrs(c.ctx, slog.LevelWarn, "aisdkstate: request failed", slog.Any("error", err))
-		case errors.As(err, &of):
-			text = of.Err.Error() // without the name of the workspace
-		}
+		status, text := h.guard.Explain(w, r, err)
 		http.Error(w, text, status)
 	}
 }
@@ -140,29 +122,12 @@ func (c *call) threadOf(answer string) string {
 	return workspace.Thread(c.who.User, c.in.ID+branchOf.FindString(answer))
 }
 
-// newest returns the branch of the chat that was used last.
-func (c *call) newest() (string, error) {
-	id := workspace.Thread(c.who.User, c.in.ID)
-	branches, err := c.pages.Branches(c.ctx, id)
-	if err != nil || len(branches) == 0 {
-		return id, err
-	}
-	last, err := c.m.Summary(c.ctx, id)
-	for _, b := range branches {
-		s, failed := c.m.Summary(c.ctx, workspace.Thread(c.who.User, b.Thread))
-		if err = errors.Join(err, failed); s.LastActive.After(last.LastActive) {
-			last = s
-		}
-	}
-	return last.UserID, err
-}
-
 // readNewest returns the newest branch of the chat as a page that may be read.
 func (c *call) readNewest() (thread string, p *page.Page, err error) {
 	if err = c.may(statehttp.ActionRead); err != nil {
 		return "", nil, err
 	}
-	if thread, err = c.newest(); err == nil {
+	if thread, err = c.pages.Newest(c.ctx, c.threadOf("")); err == nil {
 		p, err = c.pages.Read(c.ctx, thread)
 	}
 	return thread, p, err
@@ -230,7 +195,7 @@ func (c *call) stop() error {
 	if err := c.may(statehttp.ActionStop); err != nil {
 		return err
 	}
-	thread, err := c.newest()
+	thread, err := c.pages.Newest(c.ctx, c.threadOf(""))
 	if err == nil {
 		err = c.pages.Stop(context.WithoutCancel(c.ctx), thread, "")
 	}

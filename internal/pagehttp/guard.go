@@ -3,9 +3,11 @@
 package pagehttp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net"
 	"net/http"
@@ -14,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/agentstate/state/workspace"
 )
 
 const (
@@ -21,25 +25,36 @@ const (
 	bodyPatience = 30 * time.Second // for the body of a request
 )
 
-// Guard refuses the requests of the pages of other sites, under names that are not
-// those of this server, with bodies that are too large or too slow, and too many at
-// once.
+// Config says what a Guard lets in.
+type Config struct {
+	Package string          // that has the handler, for errors and the log
+	Methods string          // that pages of trusted origins may use
+	Trusted []string        // origins whose pages may send requests with the cookies of the user
+	Hosts   []string        // the names under which a proxy on this machine reaches the server, besides localhost and addresses
+	MaxBody int64           // default 8 MiB
+	Logger  *slog.Logger    // of errors whose text is not shown (default: slog.Default)
+	Status  func(error) int // of HTTP
+}
+
+// Guard refuses the requests of the pages of other sites, of nobody, under names that
+// are not those of this server, with bodies that are too large or too slow, and too
+// many at once. It says of errors what a page may know.
 type Guard struct {
+	Config
 	origins *http.CrossOriginProtection
-	trusted []string
-	hosts   []string
-	maxBody int64
 	slots   slots
 }
 
-// NewGuard returns a Guard. trusted are origins whose pages may send requests with
-// the cookies of the user. hosts are the names under which a proxy on this machine
-// reaches the server, besides localhost and addresses.
-func NewGuard(trusted, hosts []string, maxBody int64) (*Guard, error) {
-	g := &Guard{origins: http.NewCrossOriginProtection(), trusted: slices.Clone(trusted), hosts: slices.Clone(hosts), maxBody: maxBody}
-	for _, origin := range trusted {
+// NewGuard returns a Guard.
+func NewGuard(c Config) (*Guard, error) {
+	c.MaxBody = cmp.Or(c.MaxBody, 8<<20)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	g := &Guard{Config: c, origins: http.NewCrossOriginProtection()}
+	for _, origin := range c.Trusted {
 		if err := g.origins.AddTrustedOrigin(origin); err != nil {
-			return nil, fmt.Errorf("TrustedOrigins: %w", err)
+			return nil, fmt.Errorf("%s: TrustedOrigins: %w", c.Package, err)
 		}
 	}
 	return g, nil
@@ -47,8 +62,8 @@ func NewGuard(trusted, hosts []string, maxBody int64) (*Guard, error) {
 
 // Admit sets the headers that each answer has. It reports false, and has answered,
 // if the request must not be handled: it asks whether it may be sent, or comes from
-// the page of another site. methods are those that pages of trusted origins may use.
-func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bool {
+// the page of another site.
+func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) bool {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyPatience)) // not each server has one
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
@@ -57,7 +72,7 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request, methods string) bo
 	case !g.knows(r):
 		http.Error(w, "this server has another name: its program names it in Options.Hosts", http.StatusMisdirectedRequest)
 		return false
-	case g.share(w, r, methods):
+	case g.share(w, r):
 		return false
 	case g.origins.Check(r) != nil:
 		http.Error(w, "the request comes from another site", http.StatusForbidden)
@@ -80,14 +95,14 @@ func (g *Guard) knows(r *http.Request) bool {
 	}
 	u := url.URL{Host: r.Host}
 	name := strings.ToLower(u.Hostname())
-	return name == "localhost" || net.ParseIP(name) != nil || slices.Contains(g.hosts, name)
+	return name == "localhost" || net.ParseIP(name) != nil || slices.Contains(g.Hosts, name)
 }
 
 // share lets the page of a trusted origin read the answer. It reports whether the
 // request was the question of its browser whether the page may send another one.
-func (g *Guard) share(w http.ResponseWriter, r *http.Request, methods string) (answered bool) {
+func (g *Guard) share(w http.ResponseWriter, r *http.Request) (answered bool) {
 	origin := r.Header.Get("Origin")
-	if !slices.Contains(g.trusted, origin) {
+	if !slices.Contains(g.Trusted, origin) {
 		return false
 	}
 	header := w.Header()
@@ -97,10 +112,24 @@ func (g *Guard) share(w http.ResponseWriter, r *http.Request, methods string) (a
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
-	header.Set("Access-Control-Allow-Methods", methods)
+	header.Set("Access-Control-Allow-Methods", g.Methods)
 	header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
 	w.WriteHeader(http.StatusNoContent)
 	return true
+}
+
+// Knows reports whether somebody is known who asks. If not, err is why, and it has
+// answered.
+func (g *Guard) Knows(w http.ResponseWriter, user, agent string, err error) bool {
+	switch {
+	case err != nil && g.Status(err) == http.StatusForbidden:
+		http.Error(w, "forbidden", http.StatusForbidden)
+	case err != nil || user == "" || agent == "":
+		http.Error(w, "unauthorized", http.StatusUnauthorized)
+	default:
+		return true
+	}
+	return false
 }
 
 // Enter counts a request of a user until leave is called. It reports false, and has
@@ -137,7 +166,7 @@ func (g *Guard) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		http.Error(w, "want application/json", http.StatusUnsupportedMediaType)
 		return nil, false
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
@@ -150,4 +179,25 @@ func (g *Guard) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		http.Error(w, "the body cannot be read", http.StatusBadRequest)
 	}
 	return nil, false
+}
+
+// Explain returns the status of an error and what a page is told of it. What an
+// operator has to know is logged.
+func (g *Guard) Explain(w http.ResponseWriter, r *http.Request, err error) (status int, text string) {
+	status, text = g.Status(err), err.Error()
+	var of *workspace.Error
+	if errors.As(err, &of) {
+		text = of.Err.Error() // without the name of the workspace
+	}
+	switch status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "5")
+	case http.StatusNotFound:
+		text = http.StatusText(status)
+	}
+	if status >= http.StatusInternalServerError {
+		g.Logger.LogAttrs(r.Context(), slog.LevelWarn, g.Package+": request failed", slog.String("path", r.URL.Path), slog.Any("error", err))
+		text = http.StatusText(status)
+	}
+	return status, text
 }

@@ -6,8 +6,6 @@ import (
 	"iter"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
@@ -94,7 +92,7 @@ func (f *follower) refresh() ([]Change, error) {
 	now, last := f.source.page(v)
 	before := f.page
 	if before == nil {
-		before = f.base()
+		before, _ = f.source.ReadAt(f.ctx, f.thread, f.from) // else nothing that was seen is known
 	}
 	f.last, f.redact = last, v.Redact
 	kept := slices.DeleteFunc(slices.Clone(f.answers), func(a *answer) bool {
@@ -185,31 +183,6 @@ func (f *follower) turn(message string) string {
 		}
 	}
 	return message
-}
-
-// base returns what somebody has seen of what is stored, up to the version that
-// they name, or nil if that is not held.
-func (f *follower) base() *Page {
-	name, _, _ := strings.Cut(f.from, ".")
-	number, _, _ := strings.Cut(name, "-")
-	version, err := strconv.ParseUint(number, 10, 64)
-	if err != nil {
-		return nil
-	}
-	v, err := f.source.Manager.ViewAt(f.ctx, f.thread, version)
-	if err != nil {
-		return nil
-	}
-	p, _ := f.source.page(v)
-	if known, _, _ := strings.Cut(p.Version, "."); known != name {
-		return nil
-	}
-	if p.Version != f.from { // the shared fields had other values, which nobody knows any more
-		for _, field := range sharedFields(v) {
-			p.Fields[field] = ""
-		}
-	}
-	return p
 }
 
 // difference returns what has changed of what is stored. It returns false if the

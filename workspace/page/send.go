@@ -190,6 +190,24 @@ func (s *Source) Branches(ctx context.Context, thread string) ([]Branch, error) 
 	return list, nil
 }
 
+// Newest returns the id of the thread itself or of the branch of it that was used
+// last: what a page shows that does not know of branches.
+func (s *Source) Newest(ctx context.Context, thread string) (string, error) {
+	branches, err := s.Branches(ctx, thread)
+	if err != nil || len(branches) == 0 {
+		return thread, err
+	}
+	user, _ := workspace.SplitThread(thread)
+	last, err := s.Manager.Summary(ctx, thread)
+	for _, b := range branches {
+		t, failed := s.Manager.Summary(ctx, workspace.Thread(user, b.Thread))
+		if err = errors.Join(err, failed); t.LastActive.After(last.LastActive) {
+			last = t
+		}
+	}
+	return last.UserID, err
+}
+
 // branchOf reads the name of a branch.
 func branchOf(name string) (Branch, bool) {
 	at := strings.LastIndex(name, branchMark)
