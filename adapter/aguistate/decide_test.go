@@ -25,7 +25,7 @@ func TestAPageDecidesAboutTheCallThatItShows(t *testing.T) {
 	require.Equal(t, waiting[0].ID, waiting[2].ID, "the provider repeats ids")
 	var keys []string
 	for _, c := range waiting {
-		require.Contains(t, shown, `"toolCallId":"`+c.Key+`"`)
+		require.Contains(t, shown, `"id":"`+c.Key+`"`)
 		keys = append(keys, c.Key)
 	}
 	paid := func() map[string]int { return scores.GetOr(d.view("ann", "1").State(), nil) }

@@ -1,6 +1,10 @@
 package aguistate
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/agentstate/state/internal/jsontext"
+)
 
 // event is an event of any type. Members that its type does not have are left
 // out: a client refuses null.
@@ -15,7 +19,6 @@ type event struct {
 	ToolCallID      string          `json:"toolCallId,omitempty"`
 	ToolCallName    string          `json:"toolCallName,omitempty"`
 	ParentMessageID string          `json:"parentMessageId,omitempty"`
-	StepName        string          `json:"stepName,omitempty"`
 	Delta           any             `json:"delta,omitempty"`   // a string, or operations of a patch
 	Content         any             `json:"content,omitempty"` // a string, which may be empty
 	Snapshot        json.RawMessage `json:"snapshot,omitempty"`
@@ -41,7 +44,7 @@ type outcome struct {
 
 // interrupt is a call that waits for a person.
 type interrupt struct {
-	ID             string          `json:"id"`
+	ID             string          `json:"id"` // the key of the call
 	Reason         string          `json:"reason"`
 	Message        string          `json:"message,omitempty"`
 	ToolCallID     string          `json:"toolCallId"`
@@ -50,5 +53,14 @@ type interrupt struct {
 	Metadata       map[string]any  `json:"metadata,omitempty"`
 }
 
-// send sends an event.
-func (s *stream) send(e event) { s.out.Send("", encode(e)) }
+func (s *stream) send(events ...event) {
+	for _, e := range events {
+		s.out.Send("", encode(e))
+	}
+}
+
+// encode returns the JSON of a value whose type has one.
+func encode(v any) json.RawMessage {
+	data, _ := jsontext.Marshal(v)
+	return data
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/aguistate"
 	"github.com/agentstate/state/loop"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -28,9 +29,14 @@ func Example() {
 		panic(err)
 	}
 	defer m.Close()
-	session := func(r *http.Request) (string, error) { return "ann", nil } // reads a cookie
+	session := func(r *http.Request, thread string) (statehttp.Who, error) { // reads a cookie
+		return statehttp.Who{User: "ann", Agent: "ui"}, nil
+	}
 
-	h := aguistate.New(m, &aguistate.Options{User: session, Agent: "ui"})
+	h, err := aguistate.New(m, &aguistate.Options{Who: session})
+	if err != nil {
+		panic(err)
+	}
 	http.Handle("/agent", h)
 
 	srv := httptest.NewServer(h)
@@ -48,8 +54,8 @@ func Example() {
 	}
 	// Output:
 	// data: {"type":"RUN_STARTED","threadId":"1","runId":"1"}
-	// data: {"type":"TEXT_MESSAGE_START","messageId":"msg-2","role":"assistant"}
-	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"msg-2","delta":"Hello, Ann!"}
-	// data: {"type":"TEXT_MESSAGE_END","messageId":"msg-2"}
+	// data: {"type":"TEXT_MESSAGE_START","messageId":"2-DM1wRIPm","role":"assistant"}
+	// data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"2-DM1wRIPm","delta":"Hello, Ann!"}
+	// data: {"type":"TEXT_MESSAGE_END","messageId":"2-DM1wRIPm"}
 	// data: {"type":"RUN_FINISHED","threadId":"1","runId":"1"}
 }

@@ -1,41 +1,18 @@
 package aguistate
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
 	"github.com/agentstate/state/internal/pagehttp"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/page"
 )
 
-// Options say who asks, and what a page may do.
-type Options struct {
-	// User returns whose threads a request may see. Its error is not shown: the
-	// status is 403 if it matches ErrForbidden, and otherwise 401. There is no
-	// default.
-	User func(r *http.Request) (string, error)
-	// Agent is the agent of the Team with whose rights pages read and write.
-	Agent string
-	// Write names fields that a page may replace although their handler does not,
-	// such as lists, to which Set appends. What the handler Replace or LastWins has,
-	// it may write if Agent may.
-	Write []string
-	// TrustedOrigins are other sites, such as "https://app.example.com", whose pages
-	// may send requests with the cookies of the user (default: none). Browsers ask for
-	// that with OPTIONS, so mount the Handler for more than POST.
-	TrustedOrigins []string
-	// Hosts are the names under which a proxy on the same machine reaches the server
-	// (default: none). For a server that is not on a loopback address, they are not
-	// needed.
-	Hosts []string
-}
-
-// ErrForbidden is an error of Options.User for somebody who is known and may not
-// ask.
-var ErrForbidden = errors.New("aguistate: forbidden")
-
-const maxBody = 8 << 20 // bytes of a request
+// Options are those of package statehttp. Titles is not used. Who is asked with the
+// name "", before the body is read, and again with that of the thread.
+type Options = statehttp.Options
 
 // Handler is an http.Handler for POST requests of clients of AG-UI. It refuses
 // those of the pages of other sites, as [http.CrossOriginProtection] defines them,
@@ -47,25 +24,30 @@ type Handler struct {
 	guard *pagehttp.Guard
 }
 
-// New returns a Handler for the workspaces of a Manager, which needs an
-// Options.Run. It panics if the Options have no User, or a TrustedOrigin that is
-// none.
-func New(m *workspace.Manager, opts *Options) *Handler {
-	if m == nil || opts == nil || opts.User == nil {
-		panic("aguistate: New needs a Manager, and Options with User")
+// New returns a Handler for the workspaces of a Manager, which needs an Options.Run.
+// It returns an error if the Options have no Who, or an invalid TrustedOrigin.
+func New(m *workspace.Manager, opts *Options) (*Handler, error) {
+	if m == nil || opts == nil || opts.Who == nil {
+		return nil, errors.New("aguistate: New needs a Manager, and Options with Who")
 	}
 	h := &Handler{m: m, opts: *opts}
-	var err error
-	if h.guard, err = pagehttp.NewGuard(opts.TrustedOrigins, opts.Hosts, maxBody); err != nil {
-		panic("aguistate: " + err.Error())
+	if h.opts.May == nil {
+		h.opts.May = statehttp.MayNotDelete
 	}
-	return h
+	var err error
+	h.guard, err = pagehttp.NewGuard(pagehttp.Config{
+		Package: "aguistate", Methods: "POST", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: statehttp.Status,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // ServeHTTP answers a request with a stream of events. A client that goes away
 // ends nothing but the stream.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.guard.Admit(w, r, http.MethodPost) {
+	if !h.guard.Admit(w, r) {
 		return
 	}
 	if r.Method != http.MethodPost {
@@ -73,16 +55,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want a POST", http.StatusMethodNotAllowed)
 		return
 	}
-	user, err := h.opts.User(r)
-	switch {
-	case errors.Is(err, ErrForbidden):
-		http.Error(w, "forbidden", http.StatusForbidden)
-		return
-	case err != nil || user == "":
-		http.Error(w, "unauthorized", http.StatusUnauthorized)
+	who, err := h.opts.Who(r, "")
+	if !h.guard.Knows(w, who.User, who.Agent, err) {
 		return
 	}
-	leave, ok := h.guard.Enter(w, user)
+	leave, ok := h.guard.Enter(w, who.User)
 	if !ok {
 		return
 	}
@@ -96,14 +73,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if who, err = h.opts.Who(r, in.ThreadID); !h.guard.Knows(w, who.User, who.Agent, err) {
+		return
+	}
+	s := &stream{
+		r: r, in: in, manager: h.m, origin: workspace.Thread(who.User, in.ThreadID), index: map[string]*message{},
+		pages: &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors},
+		may:   func(a statehttp.Action) error { return h.opts.May(r, who, a, in.ThreadID) },
+	}
+	if err := s.may(statehttp.ActionRead); err != nil {
+		status, text := h.guard.Explain(w, r, err)
+		http.Error(w, text, status)
+		return
+	}
 	end, ok := h.guard.Begin(w)
 	if !ok {
 		return
 	}
 	defer end()
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	s := &stream{handler: h, ctx: ctx, in: in, thread: workspace.Thread(user, in.ThreadID), origin: in.ThreadID, out: pagehttp.NewWriter(w)}
-	s.have = in.Messages
+	s.out = pagehttp.NewWriter(w)
 	s.serve()
 }

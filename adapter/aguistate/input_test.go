@@ -59,8 +59,7 @@ func TestAnAnswerIsTheResultOfACall(t *testing.T) {
 	} {
 		t.Run(payload, func(t *testing.T) {
 			d := newDesk(t, nil)
-			d.opts.Agent = "" // who may answer the calls of others
-			d.reopen()
+			d.who.Agent = "desk" // which may answer the calls of others
 			d.all("ann", bodyOf(nil, `{"id":"m","role":"user","content":"call question:x\nsay thanks"}`))
 			require.Len(t, d.view("ann", "1").Suspended(), 1)
 			d.all("ann", `{"threadId":"1","runId":"2","resume":[{"interruptId":"`+d.waitingCall()+`","status":"resolved","payload":`+payload+`}]}`)

@@ -23,6 +23,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/adapter/aguistate"
 	"github.com/agentstate/state/loop"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -49,6 +50,7 @@ type desk struct {
 	m    *workspace.Manager
 	srv  *httptest.Server
 	opts aguistate.Options
+	who  statehttp.Who // of each request, but for its user
 
 	mu   sync.Mutex
 	held chan struct{} // closed to let the model go on after the word "hold"
@@ -56,15 +58,16 @@ type desk struct {
 
 func newDesk(t testing.TB, db store.Store) *desk {
 	d := &desk{t: t, db: cmp.Or[store.Store](db, store.NewMemory()), held: make(chan struct{})}
-	d.opts = aguistate.Options{Agent: "ui", User: func(r *http.Request) (string, error) {
-		switch user := r.Header.Get("User"); user {
-		case "":
-			return "", errors.New("who are you?")
-		case "eve":
-			return "", aguistate.ErrForbidden
-		default:
-			return user, nil
+	d.who.Agent = "ui"
+	d.opts = aguistate.Options{Who: func(r *http.Request, thread string) (statehttp.Who, error) {
+		who := d.who
+		switch who.User = r.Header.Get("User"); {
+		case who.User == "":
+			return who, errors.New("who are you?")
+		case who.User == "eve", thread == "hidden":
+			return who, statehttp.ErrForbidden
 		}
+		return who, nil
 	}}
 	d.open()
 	return d
@@ -77,7 +80,9 @@ func (d *desk) open() {
 		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": {Ask: d.ask, Tools: d.tools()}}}),
 	})
 	require.NoError(d.t, err)
-	srv := httptest.NewServer(aguistate.New(m, &d.opts))
+	h, err := aguistate.New(m, &d.opts)
+	require.NoError(d.t, err)
+	srv := httptest.NewServer(h)
 	d.m, d.srv = m, srv
 	d.t.Cleanup(func() { d.close(m, srv) })
 }
@@ -378,16 +383,27 @@ func (p *page) mustBe(s *shown, what ...any) {
 
 // saidIn returns the conversation in short, and textsOf that of a page.
 func saidIn(v *workspace.View) (lines []string) {
+	stored := map[string]bool{}
 	for m := range v.Messages(0, -1) {
+		stored[m.Run] = true
 		switch m := m.Message.(type) {
 		case state.ToolCallMessage:
 			for _, c := range m.Calls() {
 				lines = append(lines, v.Redact("call "+c.Name+" "+string(c.Input)))
 			}
 		case state.ToolResultMessage:
-			lines = append(lines, v.Redact("tool "+m.Text()))
+			if text := "The call has failed."; !m.IsError() || strings.HasPrefix(m.Text(), "The call was refused") {
+				lines = append(lines, v.Redact("tool "+m.Text()))
+			} else {
+				lines = append(lines, "tool "+text)
+			}
 		default:
 			lines = append(lines, v.Redact(m.Role()+" "+m.Text()))
+		}
+	}
+	for _, d := range v.DeadLetters {
+		if !stored[d.Message.ID] {
+			lines = append(lines, v.Redact("user "+d.Message.Content.Text()))
 		}
 	}
 	return lines

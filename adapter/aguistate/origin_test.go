@@ -114,6 +114,7 @@ func TestTrustedOrigins(t *testing.T) {
 	for _, wrong := range []string{"", "app.example", "https://app.example/", "https://app.example/page", "*"} {
 		opts := d.opts
 		opts.TrustedOrigins = []string{wrong}
-		require.Panics(t, func() { aguistate.New(d.m, &opts) }, wrong)
+		_, err := aguistate.New(d.m, &opts)
+		require.ErrorContains(t, err, "TrustedOrigins", wrong)
 	}
 }

@@ -2,307 +2,258 @@ package aguistate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
-	"reflect"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/page"
 )
 
 // handOver hands over what the request brings: the messages of the user, what they
-// have decided, and what they have changed in the state.
-func (s *stream) handOver(added []message, fields map[string]state.JSON) error {
-	if err := s.checkEdits(fields); err != nil {
+// have decided, and what they have changed in the state. It reports whether there was
+// something that is said.
+func (s *stream) handOver(now, base *page.Page) (said bool, err error) {
+	ctx := context.WithoutCancel(s.r.Context()) // what the client says counts also if it has gone
+	if s.in.asks("stop") {
+		return false, s.stop(ctx, now)
+	}
+	inputs := s.said(now, base)
+	said = len(inputs) > 0
+	first := page.Input{ID: s.in.RunID}
+	if said {
+		first = inputs[0]
+	}
+	s.edited = s.edits(base)
+	first.Fields = s.edited
+	if first.Decisions, err = s.decisions(now); err != nil {
+		return said, err
+	}
+	for action, does := range map[statehttp.Action]bool{
+		statehttp.ActionSend: said, statehttp.ActionDecide: len(first.Decisions) > 0, statehttp.ActionEdit: len(first.Fields) > 0, statehttp.ActionRetry: s.in.asks("retry"),
+	} {
+		if does {
+			err = errors.Join(err, s.may(action))
+		}
+	}
+	switch {
+	case err != nil:
+		return said, err
+	case !said && s.in.asks("retry"):
+		return false, s.retry(ctx, now)
+	case !said && len(first.Decisions) == 0 && len(first.Fields) == 0:
+		return false, nil
+	}
+	for _, in := range append([]page.Input{first}, inputs[min(1, len(inputs)):]...) {
+		in.Tools = s.tools()
+		out, err := s.pages.Send(ctx, s.thread, in)
+		if err != nil {
+			return said, err
+		}
+		s.thread, s.target = out.Thread, out.ID
+	}
+	return said, nil
+}
+
+// stop ends the run that is under way.
+func (s *stream) stop(ctx context.Context, now *page.Page) error {
+	if err := s.may(statehttp.ActionStop); err != nil {
 		return err
 	}
-	ctx := context.WithoutCancel(s.ctx) // what the client says counts also if it has gone
-	msg := workspace.Message{ID: s.in.RunID, Agent: s.handler.opts.Agent, Fields: fields}
+	if at := slices.IndexFunc(now.Turns, func(t page.Turn) bool { return t.State == page.TurnRunning }); at >= 0 {
+		s.target = now.Turns[at].ID
+	}
+	return s.pages.Stop(ctx, s.thread, "")
+}
+
+// retry handles the last message again if that has failed.
+func (s *stream) retry(ctx context.Context, now *page.Page) error {
+	for _, t := range now.Turns {
+		if t.State == page.TurnFailed && s.isLast(t.ID) {
+			s.target = t.ID
+			return s.manager.Retry(ctx, s.thread, t.ID)
+		}
+	}
+	return nil
+}
+
+// isLast reports whether the message of an id is the last one of the client.
+func (s *stream) isLast(id string) bool {
+	n := len(s.in.Messages)
+	return n > 0 && s.in.Messages[n-1].ID == id
+}
+
+// tools returns those of the page.
+func (s *stream) tools() (list []workspace.ClientTool) {
 	for _, t := range s.in.Tools {
 		schema := state.JSON(t.Parameters)
 		if schema == "null" { // of version 0.0
 			schema = ""
 		}
-		msg.Tools = append(msg.Tools, workspace.ClientTool{Name: t.Name, Description: t.Description, Schema: schema})
+		list = append(list, workspace.ClientTool{Name: t.Name, Description: t.Description, Schema: schema})
 	}
-	decided, err := s.decide(&msg)
-	switch {
-	case err != nil:
-		return err
-	case len(added) == 0 && decided:
-		return s.submit(ctx, msg)
-	case len(added) == 0 && len(fields) > 0:
-		return s.handler.m.Update(ctx, s.thread, func(w *workspace.Workspace) error {
-			st := w.State()
-			if msg.Agent != "" {
-				st = st.As(msg.Agent)
-			}
-			values := map[string]any{}
-			for name, value := range fields {
-				var v any
-				if err := json.Unmarshal([]byte(value), &v); err != nil {
-					return err
-				}
-				values[name] = v
-			}
-			return st.Patch(values)
-		})
+	return list
+}
+
+// said returns what the user says: the messages at the end that the thread does not
+// know. If the client has dropped what it had seen behind the message in front of
+// them, the first of them stands in the place of the next message of the user. A last
+// message that is known is said once more if the client has dropped its answer, or
+// has another text.
+func (s *stream) said(now, base *page.Page) (list []page.Input) {
+	known := map[string]bool{}
+	for _, m := range messagesOf(now) {
+		known[m.ID] = true
 	}
-	for _, m := range added {
-		msg.ID = m.ID
-		if msg.Content, err = m.userMessage(); err != nil {
-			return err
+	for _, t := range now.Turns {
+		known[t.ID] = true
+	}
+	var sent []*message // without what is no part of a conversation
+	for _, m := range s.in.Messages {
+		if m.Role != "reasoning" && m.Role != "activity" && !m.isInstruction() {
+			sent = append(sent, m)
 		}
-		if err := s.submit(ctx, msg); err != nil {
-			return err
+	}
+	n := len(sent)
+	for n > 0 && sent[n-1].Role == "user" && !known[sent[n-1].ID] {
+		n--
+	}
+	if n == len(sent) {
+		return s.again(sent, now, base)
+	}
+	for _, m := range sent[n:] {
+		content, err := m.Content.said()
+		if err != nil {
+			continue // read has tried
 		}
-		msg = workspace.Message{Agent: msg.Agent, Tools: msg.Tools} // all else came with the first one
+		list = append(list, page.Input{ID: m.ID, Content: content})
+	}
+	front := ""
+	for _, m := range sent[:n] {
+		if known[m.ID] {
+			front = m.ID
+		}
+	}
+	if n == 0 || front != "" {
+		if _, seen := behind(base, front); seen {
+			list[0].Replaces, _ = behind(now, front)
+		}
+	}
+	return list
+}
+
+// again returns the last message of the client, which is known, if it is said again.
+func (s *stream) again(sent []*message, now, base *page.Page) []page.Input {
+	if len(sent) == 0 || sent[len(sent)-1].Role != "user" || len(s.in.Resume) > 0 {
+		return nil
+	}
+	last := sent[len(sent)-1]
+	for i, item := range now.Items {
+		switch {
+		case item.ID != last.ID:
+		case !contentOf(item.Parts).equal(last.Content):
+			content, err := last.Content.said()
+			if err != nil {
+				return nil
+			}
+			return []page.Input{{ID: last.ID, Content: content}}
+		case i+1 < len(now.Items):
+			if _, seen := behind(base, last.ID); seen {
+				sum := sha256.Sum256([]byte(s.in.RunID))
+				return []page.Input{{ID: last.ID + "-" + base64.RawURLEncoding.EncodeToString(sum[:6]), Replaces: last.ID}}
+			}
+		}
 	}
 	return nil
 }
 
-func (s *stream) submit(ctx context.Context, msg workspace.Message) error {
-	out, err := s.handler.m.Submit(ctx, s.thread, msg)
-	if err == nil && out.Status == workspace.StatusRejected {
-		err = workspace.ErrBusy
+// behind returns the next message of a user behind one in a conversation, or the first
+// one for "", and whether there is anything behind it.
+func behind(p *page.Page, id string) (next string, found bool) {
+	if p == nil {
+		return "", false
 	}
-	s.target = msg.ID
-	return err
-}
-
-// baseView returns the view of the version of the state that the client names, or
-// nil if it is not held, or is none of this thread and its branches.
-func (s *stream) baseView() (*workspace.View, *conversation) {
-	var name string
-	if json.Unmarshal(s.in.State[versionKey], &name) != nil {
-		return nil, nil
-	}
-	if s.version() == name {
-		return s.view, s.conv
-	}
-	name, branch, isBranch := strings.Cut(name, "~")
-	name, _, _ = strings.Cut(name, ".")
-	thread := s.origin
-	if isBranch {
-		thread += "~" + branch
-	}
-	number, _, _ := strings.Cut(name, "-")
-	version, err := strconv.ParseUint(number, 10, 64)
-	if err != nil {
-		return nil, nil
-	}
-	user, _ := workspace.SplitThread(s.thread)
-	v, err := s.handler.m.ViewAt(s.ctx, workspace.Thread(user, thread), version)
-	if err != nil || versionOf(v) != name {
-		return nil, nil
-	}
-	return s.handler.shown(v)
-}
-
-// edits returns what the client has changed in the state that it has. Earlier
-// values of shared fields are not known: if there are others now, what the client
-// has made of those is left out.
-func (s *stream) edits() map[string]state.JSON {
-	v, _ := s.baseView()
-	if v == nil {
-		return nil
-	}
-	changed := map[string]state.JSON{}
-	was := fieldsOf(v, "")
-	for name := range was {
-		if _, stays := s.in.State[name]; !stays {
-			changed[name] = "null"
+	isBehind := id == ""
+	for _, item := range p.Items {
+		if isBehind {
+			if found = true; item.Role == "user" {
+				return item.ID, true
+			}
 		}
+		isBehind = isBehind || slices.ContainsFunc(messagesOfItem(item), func(m *message) bool { return m.ID == id })
 	}
-	for name, value := range s.in.State {
-		if old, present := was[name]; name != versionKey && (!present || !sameInClient(old, value)) {
-			changed[name] = state.JSON(value)
-		}
-	}
-	if shared := sharedVersion(v); shared != "" && !strings.Contains(string(s.in.State[versionKey]), shared) {
-		for _, name := range sharedFields(v) {
-			delete(changed, name)
-		}
-	}
-	return changed
+	return "", found
 }
 
-// sameInClient reports whether a client reads the same from both texts: its numbers
-// have 53 bits.
-func sameInClient(a state.JSON, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
-}
-
-// checkEdits refuses to replace what a handler combines.
-func (s *stream) checkEdits(changed map[string]state.JSON) error {
-	handlers := map[string]string{}
-	for _, f := range s.view.State().Fields() {
-		handlers[f.Name] = f.Handler
-	}
-	handlers[state.Messages.Name] = "that of the conversation"
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(changed)) {
-		h := handlers[name]
-		if h == "" || h == "replace" || h == "last_wins" || slices.Contains(s.handler.opts.Write, name) && name != state.Messages.Name {
-			continue
-		}
-		errs = append(errs, fmt.Errorf("%w: a page may not replace the field %q, whose handler is %s", state.ErrDenied, name, h))
-	}
-	return errors.Join(errs...)
-}
-
-// decide reads the decisions about calls that wait. Those about calls that others
+// decisions reads the decisions about calls that wait. Those about calls that others
 // have decided are left out.
-func (s *stream) decide(msg *workspace.Message) (decided bool, err error) {
+func (s *stream) decisions(now *page.Page) (list []tool.Decision, err error) {
+	calls := map[string]*page.Call{} // by their ids and their keys
+	for _, item := range now.Items {
+		for _, p := range item.Parts {
+			if p.Call != nil {
+				calls[callID(item, p)], calls[p.Call.Key] = p.Call, p.Call
+			}
+		}
+	}
 	for _, m := range s.in.Messages {
-		if m.Role != "tool" {
+		call := calls[m.ToolCallID]
+		if m.Role != "tool" || call == nil || call.State != page.CallClient || isDecided(now, call) {
 			continue
 		}
-		w := s.conv.find(m.ToolCallID)
-		if w == nil || !w.Client {
-			continue
-		}
-		answer := tool.AnswerWith(w.Key, state.JSONText(m.text()))
+		answer := tool.AnswerWith(call.Key, state.JSONText(m.Content.text))
 		if m.Error != "" {
 			answer.Result, answer.Failed = state.JSONText(m.Error), true
 		}
-		msg.Decisions = append(msg.Decisions, answer)
+		list = append(list, answer)
 	}
 	for _, r := range s.in.Resume {
-		w := s.conv.find(r.InterruptID)
-		if w == nil {
-			if !s.conv.calls[r.InterruptID] {
-				return false, invalid("no call has the id %q", r.InterruptID)
-			}
-			continue
+		call := calls[r.InterruptID]
+		if call == nil || call.Key != r.InterruptID {
+			return nil, invalid("no call has the id %q", r.InterruptID)
 		}
-		var answer struct {
-			Approved   *bool
-			EditedArgs json.RawMessage
+		decision, err := r.decision()
+		if err != nil {
+			return nil, err
 		}
-		if json.Unmarshal(r.Payload, &answer) != nil {
-			answer.Approved = nil // which is set also by what is no bool
-			if yes := false; json.Unmarshal(r.Payload, &yes) == nil {
-				answer.Approved = &yes
-			}
-		}
-		switch {
-		case r.Status == "cancelled", r.Status == "resolved" && answer.Approved != nil && !*answer.Approved:
-			msg.Decisions = append(msg.Decisions, tool.Refuse(w.Key, ""))
-		case r.Status != "resolved" || len(r.Payload) == 0:
-			return false, invalid("the answer to %q has no payload", r.InterruptID)
-		case answer.Approved != nil:
-			if string(answer.EditedArgs) == "null" {
-				answer.EditedArgs = nil
-			}
-			msg.Decisions = append(msg.Decisions, tool.ApproveWith(w.Key, state.JSON(answer.EditedArgs)))
-		default:
-			msg.Decisions = append(msg.Decisions, tool.AnswerWith(w.Key, state.JSON(r.Payload)))
+		if (call.State == page.CallWaiting || call.State == page.CallClient) && !isDecided(now, call) {
+			list = append(list, decision)
 		}
 	}
-	return len(msg.Decisions) > 0, nil
+	return list, nil
 }
 
-// find returns the call that waits with an id, or nil.
-func (c *conversation) find(id string) *waitingCall {
-	for i := range c.waiting {
-		if c.waiting[i].id == id {
-			return &c.waiting[i]
-		}
+// isDecided reports whether a message that waits decides about a call.
+func isDecided(now *page.Page, call *page.Call) bool {
+	return slices.ContainsFunc(now.Turns, func(t page.Turn) bool { return slices.Contains(t.Decides, call.Key) })
+}
+
+// decision reads the answer to an interrupt, whose id is the key of a call.
+func (r *resumption) decision() (tool.Decision, error) {
+	var answer struct {
+		Approved   *bool
+		EditedArgs json.RawMessage
 	}
-	return nil
-}
-
-// waits returns how the run ends for a client: with the calls that a person decides
-// about, or those of the client's own tools.
-func (s *stream) waits() *outcome {
-	interrupted, success := &outcome{Type: "interrupt"}, &outcome{Type: "success"}
-	for _, w := range s.conv.waiting {
-		if w.Client {
-			success.Pending = append(success.Pending, w.id)
-			continue
+	if json.Unmarshal(r.Payload, &answer) != nil {
+		answer.Approved = nil // which is set also by what is no bool
+		if yes := false; json.Unmarshal(r.Payload, &yes) == nil {
+			answer.Approved = &yes
 		}
-		arguments := json.RawMessage(argumentsOf(w.ToolCall, s.view.Redact))
-		i := interrupt{
-			ID: w.id, Reason: "tool_call", Message: s.view.Redact(w.Reason), ToolCallID: w.id, ResponseSchema: approvalSchema,
-			Metadata: map[string]any{"name": s.view.Redact(w.Name), "arguments": arguments, "agent": w.Agent},
-		}
-		if !w.Until.IsZero() {
-			i.ExpiresAt = w.Until.UTC().Format(time.RFC3339)
-		}
-		interrupted.Interrupts = append(interrupted.Interrupts, i)
 	}
 	switch {
-	case len(interrupted.Interrupts) > 0:
-		return interrupted
-	case len(success.Pending) > 0 && s.in.isNew():
-		return success
+	case r.Status == "cancelled", r.Status == "resolved" && answer.Approved != nil && !*answer.Approved:
+		return tool.Refuse(r.InterruptID, ""), nil
+	case r.Status != "resolved" || len(r.Payload) == 0:
+		return tool.Decision{}, invalid("the answer to %q has no payload", r.InterruptID)
+	case answer.Approved == nil:
+		return tool.AnswerWith(r.InterruptID, state.JSON(r.Payload)), nil
+	case string(answer.EditedArgs) == "null":
+		answer.EditedArgs = nil
 	}
-	return nil
-}
-
-var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"editedArgs":{"type":"object"}},"required":["approved"]}`)
-
-// branch finds the thread in which the messages of the client are, beginning with
-// the one that it names. If the client has shortened what it had, and says
-// something else in its place, that is a separate thread from then on.
-func (s *stream) branch() error {
-	for {
-		known := 0
-		for known < len(s.in.Messages) && s.conv.has(s.in.Messages[known].ID) {
-			known++
-		}
-		if known == len(s.in.Messages) || s.in.Messages[known].Role != "user" || ended(s.view, s.in.Messages[known].ID) {
-			return nil
-		}
-		next := s.conv.behind(s.in.Messages[:known])
-		if next == nil || next.number == 0 {
-			return nil
-		}
-		user, thread := workspace.SplitThread(s.thread)
-		thread += "~" + s.in.Messages[known].ID
-		to := workspace.Thread(user, thread)
-		v, conv, err := s.handler.view(s.ctx, to)
-		if err != nil {
-			return err
-		}
-		if !v.Exists {
-			_, base := s.baseView()
-			if base == nil || base.behind(s.in.Messages[:known]) == nil {
-				return nil // the client has shortened nothing: others have gone on meanwhile
-			}
-			err := s.handler.m.Fork(s.ctx, s.thread, to, workspace.ForkPoint{Message: next.number})
-			if err != nil && !errors.Is(err, workspace.ErrExists) {
-				return err
-			}
-			if v, conv, err = s.handler.view(s.ctx, to); err != nil {
-				return err
-			}
-		}
-		s.thread, s.in.ThreadID = to, thread
-		s.view, s.conv = v, conv
-	}
-}
-
-// behind returns the message that follows the last of messages, or nil.
-func (c *conversation) behind(list []message) *message {
-	i := 0
-	if len(list) > 0 {
-		last, ok := c.places[list[len(list)-1].ID]
-		if i = last + 1; !ok {
-			return nil
-		}
-	}
-	if i >= len(c.messages) {
-		return nil
-	}
-	return &c.messages[i]
+	return tool.ApproveWith(r.InterruptID, state.JSON(answer.EditedArgs)), nil
 }

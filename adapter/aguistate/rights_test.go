@@ -12,6 +12,7 @@ import (
 	"github.com/agentstate/state/adapter/aguistate"
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/rightstest"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -29,9 +30,11 @@ func testRights(t *testing.T, w *rightstest.World) {
 	m, err := workspace.Open(t.Context(), store.NewMemory(), w.Options())
 	require.NoError(t, err)
 	defer m.Close()
-	srv := httptest.NewServer(aguistate.New(m, &aguistate.Options{
-		Agent: w.Agent, User: func(*http.Request) (string, error) { return "ann", nil },
-	}))
+	h, err := aguistate.New(m, &aguistate.Options{Who: func(*http.Request, string) (statehttp.Who, error) {
+		return statehttp.Who{User: "ann", Agent: w.Agent}, nil
+	}})
+	require.NoError(t, err)
+	srv := httptest.NewServer(h)
 	defer srv.Close()
 	defer srv.CloseClientConnections()
 	id, names := workspace.Thread("ann", "1"), []string{"alpha", "bravo", "carol", "dance"}

@@ -2,118 +2,251 @@ package aguistate
 
 import (
 	"slices"
+	"strings"
+
+	"github.com/agentstate/state/workspace/page"
 )
-
-// show brings the client to the view that was read last: first to its messages, so
-// that a client that has a version of the state has the messages of that version.
-func (s *stream) show(snapshot bool) {
-	s.storedText()
-	s.showMessages(snapshot)
-	s.showState()
-}
-
-// showMessages tells the messages that the client does not have, or sends all of
-// them if it has others, or has them in another order.
-func (s *stream) showMessages(snapshot bool) {
-	want := s.conv.messages
-	var added []*message
-	shown, has := s.withoutLive(s.have), idsOf(s.have)
-	for i := range want {
-		if m := &want[i]; !has[m.ID] && !snapshot {
-			added = append(added, m)
-			shown = place(shown, *m)
-			snapshot = m.hasParts() || len(added) > maxTold
-		}
-	}
-	if snapshot || !slices.EqualFunc(shown, want, func(a, b message) bool { return a.equal(&b) }) {
-		s.resetMessages(want)
-		return
-	}
-	for _, m := range added {
-		s.tellMessage(m)
-		s.have = place(s.have, *m)
-	}
-}
 
 // maxTold is how many messages are told one by one. More are sent as a snapshot.
 const maxTold = 100
 
-// withoutLive returns messages without the one whose text is open.
-func (s *stream) withoutLive(list []message) []message {
-	return slices.DeleteFunc(slices.Clone(list), func(m message) bool { return m.ID == s.live.id })
+// had takes the messages of a client for what it shows: all but what is its own. One
+// that sends no thoughts is taken to show those of the answers that it has.
+func (s *stream) had(want []*message) {
+	wanted := map[string]bool{}
+	for _, m := range want {
+		wanted[m.ID] = true
+	}
+	sendsThoughts := slices.ContainsFunc(s.in.Messages, func(m *message) bool { return m.Role == "reasoning" })
+	thought := map[string]*message{} // in front of messages
+	for i, m := range want {
+		if i > 0 && want[i-1].Role == "reasoning" && !sendsThoughts {
+			thought[m.ID] = want[i-1]
+		}
+	}
+	for _, m := range s.in.Messages {
+		if isOwn := m.Role == "activity" || m.isInstruction() && !wanted[m.ID]; isOwn {
+			continue
+		}
+		if t := thought[m.ID]; t != nil {
+			s.have = append(s.have, t)
+		}
+		s.have = append(s.have, m)
+	}
+	s.reindex()
 }
 
-func idsOf(list []message) map[string]bool {
-	ids := map[string]bool{}
-	for i := range list {
-		ids[list[i].ID] = true
+func (m *message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }
+
+func (s *stream) reindex() {
+	s.index = map[string]*message{}
+	for _, m := range s.have {
+		s.index[m.ID] = m
 	}
-	return ids
+}
+
+// show brings the client to the page: first to its messages, so that a client that
+// has a version of the state has the messages of that version.
+func (s *stream) show(snapshot bool) {
+	want := messagesOf(&s.page)
+	if snapshot || !s.tell(want) {
+		s.reset(want)
+	}
+	s.showState()
+}
+
+// grow tells what has come of an answer that is being made.
+func (s *stream) grow(item string) {
+	at := slices.IndexFunc(s.page.Pending, func(i *page.Item) bool { return i.ID == item })
+	if at < 0 {
+		return
+	}
+	list := messagesOfItem(s.page.Pending[at])
+	if slices.ContainsFunc(list, func(m *message) bool { return s.index[m.ID] == nil || !s.index[m.ID].canBecome(m) }) {
+		s.show(false)
+		return
+	}
+	for _, m := range list {
+		s.send(s.index[m.ID].become(m)...)
+	}
+}
+
+// tell brings the client to messages by events. It reports false, and has done
+// nothing, if only a snapshot can do that.
+func (s *stream) tell(want []*message) bool {
+	order, made := slices.Clone(s.have), make([]*message, len(want))
+	added := 0
+	for i, w := range want {
+		if made[i] = s.index[w.ID]; made[i] == nil {
+			made[i] = &message{ID: w.ID, Role: w.Role, ToolCallID: w.ToolCallID, isNew: true}
+			order = place(order, made[i])
+			added++
+		}
+		if added > maxTold || !made[i].canBecome(w) {
+			return false
+		}
+	}
+	if !slices.Equal(order, made) {
+		return false
+	}
+	s.have = order
+	for i, m := range made {
+		s.index[m.ID] = m
+		s.send(m.become(want[i])...)
+	}
+	return true
 }
 
 // place puts a message where a client puts it that is told of it: a result behind
 // its call and the results of others, and all else at the end.
-func place(list []message, m message) []message {
-	i := slices.IndexFunc(list, func(o message) bool {
-		return m.Role == "tool" && slices.ContainsFunc(o.ToolCalls, func(c toolCall) bool { return c.ID == m.ToolCallID })
-	})
-	if i < 0 {
-		return append(list, m)
+func place(list []*message, m *message) []*message {
+	for i := len(list) - 1; m.Role == "tool" && i >= 0; i-- {
+		if slices.ContainsFunc(list[i].ToolCalls, func(c toolCall) bool { return c.ID == m.ToolCallID }) {
+			for i++; i < len(list) && list[i].Role == "tool"; i++ {
+			}
+			return slices.Insert(list, i, m)
+		}
 	}
-	for i++; i < len(list) && list[i].Role == "tool"; i++ {
-	}
-	return slices.Insert(list, i, m)
+	return append(list, m)
 }
 
-// resetMessages makes the client show just these messages. A client leaves a
-// message that it has at its place, and adds others at the end: if that is another
-// order, it has to forget all of them first, and for that time which version it
-// has: what it says then is no edit of what was said.
-func (s *stream) resetMessages(want []message) {
-	s.endText()
-	wanted := idsOf(want)
-	order := slices.DeleteFunc(s.withoutLive(s.have), func(m message) bool { return !wanted[m.ID] })
-	if len(order) > len(want) || !slices.EqualFunc(order, want[:len(order)], func(a, b message) bool { return a.ID == b.ID }) {
+// canBecome reports whether there are events that make another message of one that
+// the client has.
+func (m *message) canBecome(w *message) bool {
+	isFixed := m.Role == "tool" || w.Content.parts != nil || m.Content.parts != nil
+	if m.Role != w.Role || m.ToolCallID != w.ToolCallID || len(m.ToolCalls) > len(w.ToolCalls) ||
+		isFixed && !m.isNew && !m.Content.equal(w.Content) || w.Content.parts != nil && m.isNew || !strings.HasPrefix(w.Content.text, m.Content.text) {
+		return false
+	}
+	for i, has := range m.ToolCalls {
+		c := w.ToolCalls[i]
+		if has.ID != c.ID || has.Function.Name != c.Function.Name || !strings.HasPrefix(c.Function.Arguments, has.Function.Arguments) {
+			return false
+		}
+	}
+	return true
+}
+
+// become returns the events that make another message of one.
+func (m *message) become(w *message) (events []event) {
+	rest, isNew := w.Content.text[len(m.Content.text):], m.isNew
+	m.isNew, m.Content = false, w.Content
+	if m.Role == "tool" {
+		if isNew {
+			events = []event{{Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: m.ToolCallID, Content: w.Content.text, Role: "tool"}}
+		}
+		return events
+	}
+	if begins := rest != "" || isNew && len(w.ToolCalls) == 0; begins && !m.open {
+		events, m.open = append(events, m.begin(w.Name)...), true
+	}
+	if rest != "" {
+		typ := "TEXT_MESSAGE_CONTENT"
+		if m.Role == "reasoning" {
+			typ = "REASONING_MESSAGE_CONTENT"
+		}
+		events = append(events, event{Type: typ, MessageID: m.ID, Delta: rest})
+	}
+	if !w.open {
+		events = append(events, m.end()...)
+	}
+	for i, c := range w.ToolCalls {
+		begins := i == len(m.ToolCalls)
+		if begins {
+			m.ToolCalls = append(m.ToolCalls, toolCall{ID: c.ID, Type: c.Type, Function: functionCall{Name: c.Function.Name}})
+		}
+		has := &m.ToolCalls[i]
+		rest := c.Function.Arguments[len(has.Function.Arguments):]
+		if (begins || rest != "") && !has.open {
+			events, has.open = append(events, event{Type: "TOOL_CALL_START", ToolCallID: c.ID, ToolCallName: c.Function.Name, ParentMessageID: m.ID}), true
+		}
+		if rest != "" {
+			events = append(events, event{Type: "TOOL_CALL_ARGS", ToolCallID: c.ID, Delta: rest})
+		}
+		if has.Function.Arguments = c.Function.Arguments; !c.open {
+			events = append(events, has.end()...)
+		}
+	}
+	return events
+}
+
+func (m *message) begin(name string) []event {
+	if m.Role == "reasoning" {
+		return []event{{Type: "REASONING_START", MessageID: m.ID}, {Type: "REASONING_MESSAGE_START", MessageID: m.ID, Role: m.Role}}
+	}
+	return []event{{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: m.Role, Name: name}}
+}
+
+// end ends the text of a message, if it is open.
+func (m *message) end() []event {
+	switch isOpen := m.open; {
+	case !isOpen:
+		return nil
+	case m.Role == "reasoning":
+		m.open = false
+		return []event{{Type: "REASONING_MESSAGE_END", MessageID: m.ID}, {Type: "REASONING_END", MessageID: m.ID}}
+	}
+	m.open = false
+	return []event{{Type: "TEXT_MESSAGE_END", MessageID: m.ID}}
+}
+
+func (c *toolCall) end() []event {
+	if !c.open {
+		return nil
+	}
+	c.open = false
+	return []event{{Type: "TOOL_CALL_END", ToolCallID: c.ID}}
+}
+
+// close ends all that is open: a client refuses the end of a run before.
+func (s *stream) close() {
+	for _, m := range s.have {
+		s.send(m.end()...)
+		for i := range m.ToolCalls {
+			s.send(m.ToolCalls[i].end()...)
+		}
+	}
+}
+
+// reset makes the client show just these messages. A client leaves a message that it
+// has at its place, and adds others at the end; and it keeps its thoughts if a
+// snapshot has none. If that is not what it is to show, it has to forget first what it
+// has, and for that time which version it has: what it says then is no edit of what
+// was said.
+func (s *stream) reset(want []*message) {
+	s.close()
+	wanted, thinks := map[string]bool{}, false
+	for _, m := range want {
+		wanted[m.ID] = true
+		thinks = thinks || m.Role == "reasoning"
+	}
+	var stays, thoughts []*message
+	for _, m := range s.have {
+		if wanted[m.ID] {
+			stays = append(stays, m)
+		}
+		if m.Role == "reasoning" {
+			thoughts = append(thoughts, &message{ID: m.ID, Role: "assistant"})
+		}
+	}
+	inOrder := len(stays) <= len(want) && slices.EqualFunc(stays, want[:len(stays)], func(a, b *message) bool { return a.ID == b.ID })
+	if !inOrder || len(thoughts) > 0 && !thinks {
 		if s.isSeen {
 			s.send(event{Type: "STATE_DELTA", Delta: []operation{{Op: "remove", Path: pointer(versionKey)}}})
 			s.isSeen, s.fields = false, nil
 		}
-		s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: []message{}})
-	}
-	s.have = slices.Clone(want)
-	s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]message{}, want...)})
-}
-
-// tellMessage sends a message as if it was streamed.
-func (s *stream) tellMessage(m *message) {
-	if m.agent != "" {
-		s.send(event{Type: "STEP_STARTED", StepName: m.agent})
-	}
-	if m.reasoning != "" {
-		id := m.ID + "-reasoning"
-		s.send(event{Type: "REASONING_START", MessageID: id})
-		s.send(event{Type: "REASONING_MESSAGE_START", MessageID: id, Role: "reasoning"})
-		s.send(event{Type: "REASONING_MESSAGE_CONTENT", MessageID: id, Delta: m.reasoning})
-		s.send(event{Type: "REASONING_MESSAGE_END", MessageID: id})
-		s.send(event{Type: "REASONING_END", MessageID: id})
-	}
-	switch {
-	case m.Role == "tool":
-		s.send(event{Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.text(), Role: "tool"})
-	case len(m.ToolCalls) > 0:
-		for _, c := range m.ToolCalls {
-			s.send(event{Type: "TOOL_CALL_START", ToolCallID: c.ID, ToolCallName: c.Function.Name, ParentMessageID: m.ID})
-			s.send(event{Type: "TOOL_CALL_ARGS", ToolCallID: c.ID, Delta: c.Function.Arguments})
-			s.send(event{Type: "TOOL_CALL_END", ToolCallID: c.ID})
+		if thinks && len(thoughts) > 0 { // any thought makes it forget its own
+			thoughts = []*message{{ID: "thought", Role: "reasoning"}}
 		}
-	default:
-		s.send(event{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: m.Role, Name: m.Name})
-		if text := m.text(); text != "" {
-			s.send(event{Type: "TEXT_MESSAGE_CONTENT", MessageID: m.ID, Delta: text})
+		s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]*message{}, thoughts...)})
+	}
+	s.have = want
+	for _, m := range want {
+		m.open = false
+		for i := range m.ToolCalls {
+			m.ToolCalls[i].open = false
 		}
-		s.send(event{Type: "TEXT_MESSAGE_END", MessageID: m.ID})
 	}
-	if m.agent != "" {
-		s.send(event{Type: "STEP_FINISHED", StepName: m.agent})
-	}
+	s.reindex()
+	s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]*message{}, want...)})
 }

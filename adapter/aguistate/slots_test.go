@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state/adapter/aguistate"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace"
 )
@@ -70,7 +71,11 @@ func TestBodiesThatDoNotEnd(t *testing.T) {
 		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{})
 		require.NoError(t, err)
 		listener := make(pipes)
-		srv := &http.Server{Handler: aguistate.New(m, &aguistate.Options{User: func(r *http.Request) (string, error) { return r.Header.Get("User"), nil }})}
+		h, err := aguistate.New(m, &aguistate.Options{Who: func(r *http.Request, _ string) (statehttp.Who, error) {
+			return statehttp.Who{User: r.Header.Get("User"), Agent: "ui"}, nil
+		}})
+		require.NoError(t, err)
+		srv := &http.Server{Handler: h}
 		go func() { _ = srv.Serve(listener) }()
 		client := &http.Client{Transport: &http.Transport{DialContext: listener.dial}}
 		send := func(user string, body io.Reader) *http.Response {

@@ -1,91 +1,88 @@
 package aguistate
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"maps"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/page"
 )
 
-// versionKey is the member of the state that says which version it is.
+// versionKey is the member of the state that says which version it is: that of the
+// page, and the branch of the thread that the client has asked for.
 const versionKey = "$version"
 
-// versionOf names the version of a view. It differs from that of a workspace of
-// the same user that was deleted.
-func versionOf(v *workspace.View) string { return fmt.Sprintf("%d-%.16s", v.Version, v.Chain) }
+// branchOf finds at the end of a version what the branch is named after the thread.
+var branchOf = regexp.MustCompile(`(~[0-9]+-[A-Za-z0-9_-]{8})+$`)
 
-// version names the version of the view that was read last, with that of what the
-// user's threads share and the branch of the thread that the client has asked for.
-func (s *stream) version() string {
-	return versionOf(s.view) + sharedVersion(s.view) + strings.TrimPrefix(s.in.ThreadID, s.origin)
+// find finds the branch of the thread in which the client is: that of the version that
+// it has, or without one the newest.
+func (s *stream) find() (err error) {
+	if json.Unmarshal(s.in.State[versionKey], &s.version) == nil && s.version != "" {
+		branch := branchOf.FindString(s.version)
+		s.version = strings.TrimSuffix(s.version, branch)
+		user, name := workspace.SplitThread(s.origin)
+		s.thread = workspace.Thread(user, name+branch)
+		return nil
+	}
+	s.thread, err = s.pages.Newest(s.r.Context(), s.origin)
+	return err
 }
 
-// sharedVersion names the values of the shared fields of a view, as the client
-// reads them. It is empty if the schema has none.
-func sharedVersion(v *workspace.View) string {
-	names := sharedFields(v)
-	if len(names) == 0 {
-		return ""
-	}
-	fields, sum := fieldsOf(v, ""), sha256.New()
-	for _, name := range names {
-		fmt.Fprintf(sum, "%q %q ", name, fields[name])
-	}
-	return fmt.Sprintf(".%.8x", sum.Sum(nil))
+// branch returns what the branch is named after the thread that was asked for.
+func (s *stream) branch() string {
+	_, asked := workspace.SplitThread(s.origin)
+	_, name := workspace.SplitThread(s.thread)
+	return strings.TrimPrefix(name, asked)
 }
 
-// sharedFields returns the names of the shared fields of a view.
-func sharedFields(v *workspace.View) (names []string) {
-	for _, info := range v.State().Fields() {
-		if info.Shared {
-			names = append(names, info.Name)
+// edits returns what the client has changed in the state that it has. Earlier
+// values of shared fields are not known: if there are others now, what the client
+// has made of those is left out.
+func (s *stream) edits(base *page.Page) map[string]state.JSON {
+	if base == nil {
+		return nil
+	}
+	changed := map[string]state.JSON{}
+	for name, was := range base.Fields {
+		if _, stays := s.in.State[name]; !stays && was != "" {
+			changed[name] = "null"
 		}
 	}
-	return names
+	for name, value := range s.in.State {
+		was, present := base.Fields[name]
+		if isUnknown := present && was == ""; name != versionKey && !isUnknown && (!present || !sameInClient(was, value)) {
+			changed[name] = state.JSON(value)
+		}
+	}
+	return changed
 }
 
-// fieldsOf returns the JSON of the fields of a view, without secrets, references
-// and the conversation.
-func fieldsOf(v *workspace.View, version string) map[string]state.JSON {
-	st := v.State()
-	fields := map[string]state.JSON{versionKey: state.JSONText(version)}
-	for _, info := range st.Fields() {
-		if !info.Set || info.Secret || info.Reference || info.Name == state.Messages.Name {
-			continue
-		}
-		value, ok := st.KV().JSON(info.Name)
-		if !ok {
-			continue
-		}
-		value = state.JSON(v.Redact(string(value)))
-		if !value.Valid() { // a secret is a piece of JSON
-			value = `"[SECRET]"`
-		}
-		fields[info.Name] = value
-	}
-	return fields
+// sameInClient reports whether a client reads the same from both texts: its numbers
+// have 53 bits.
+func sameInClient(a state.JSON, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // showState sends what has changed in the state, or all of it to a client of which
-// that is not known.
+// that is not known. What the client itself has changed stays as long as its message
+// has not been handled, and nothing else is stored.
 func (s *stream) showState() {
-	fields := fieldsOf(s.view, s.version())
-	if fields[versionKey] == state.JSONText(s.base) {
-		for _, info := range s.view.State().Fields() {
-			switch value, edited := s.overlay[info.Name]; {
-			case !edited || info.Secret:
-			case value == "null":
-				delete(fields, info.Name)
-			default:
-				fields[info.Name] = value
+	fields := maps.Clone(s.page.Fields)
+	if s.page.Version == s.base && s.waitsFor(s.target) {
+		for name, value := range s.edited {
+			if fields[name] = value; value == "null" {
+				delete(fields, name)
 			}
 		}
 	}
+	fields[versionKey] = state.JSONText(s.page.Version + s.branch())
 	if s.fields == nil {
 		s.send(event{Type: "STATE_SNAPSHOT", Snapshot: encode(fields)})
 	} else if patch := patchOf(s.fields, fields); len(patch) > 0 {

@@ -3,224 +3,150 @@ package aguistate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/pagehttp"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/workspace"
-	"github.com/agentstate/state/workspace/work"
+	"github.com/agentstate/state/workspace/page"
 )
 
-// stream answers one request. It shows the client what is committed, and the text
-// that a model is streaming.
+// stream answers one request.
 type stream struct {
-	handler *Handler
-	ctx     context.Context
+	r       *http.Request
 	in      *input
-	thread  string // the id of the workspace
-	origin  string // the name of the thread that was asked for, which may have branches
+	manager *workspace.Manager
+	pages   *page.Source
+	may     func(statehttp.Action) error
 	out     *pagehttp.Writer
+	origin  string // the thread that was asked for, which may have branches
+	thread  string // the one that is shown
 
-	target string // the message that the request waits for, or "" if it follows the thread
-	once   bool   // it does not follow longer than what is under way
+	target string // the message that the request waits for, or "" if it shows the thread
 	last   string // the message whose handling has ended last, of the run that is open
 	runs   int    // that were begun
 	isOpen bool   // the last of them has not ended
 
-	view   *workspace.View
-	conv   *conversation
-	head   string                // of the view
-	have   []message             // what the client shows
-	fields map[string]state.JSON // the state that it has, or nil if that is not known
-	isSeen bool                  // it knows a version of the state
-	// overlay has what the client has changed, as long as its message waits and the
-	// state has the version base.
-	overlay map[string]state.JSON
+	page    page.Page
+	have    []*message // what the client shows
+	index   map[string]*message
+	fields  map[string]state.JSON // the state that it has, or nil if that is not known
+	version string                // of the page that it has seen
+	isSeen  bool                  // it knows a version of the state
+	edited  map[string]state.JSON // what it has changed of the state of the version base
 	base    string
-	live    liveText
 }
 
-// headOf tells views apart, of which a later one is outdated.
-func headOf(s *workspace.Summary) string {
-	run := ""
-	if s.Run != nil {
-		run = s.Run.ID
-	}
-	return fmt.Sprint(s.Version, s.Queued, s.Suspended, run)
-}
-
-// told is an event, or the error that ends them.
-type told struct {
-	workspace.Event
-	err error
-}
-
-const aliveInterval = 15 * time.Second
-
-// serve answers the request. What it follows it follows from before the moment at
-// which a message is handed over.
+// serve answers the request.
 func (s *stream) serve() {
-	if !s.read() {
-		return
-	}
-	err := s.branch()
-	if err == nil && len(s.in.Messages) > len(s.conv.messages)+maxAdded {
-		err = invalid("the client has more than %d messages that the thread has not", maxAdded)
+	ctx := s.r.Context()
+	err := s.find()
+	var now, base *page.Page
+	if err == nil {
+		now, err = s.pages.Read(ctx, s.thread)
 	}
 	if err != nil {
 		s.fail(err)
 		return
 	}
-	events := make(chan told)
-	go func() { // ends with ctx
-		for e, err := range s.handler.events(s.ctx, s.thread) {
-			select {
-			case events <- told{e, err}:
-			case <-s.ctx.Done():
-				return
-			}
-		}
-	}()
-	select {
-	case e := <-events: // from here on, nothing is missed
-		if s.head = headOf(&e.Summary); e.err != nil {
-			s.fail(e.err)
-			return
-		}
-	case <-s.ctx.Done():
+	if base, err = s.pages.ReadAt(ctx, s.thread, s.version); err != nil {
+		base = nil // it is not held any more, or never was
+	}
+	s.page, s.base, s.isSeen = *now, now.Version, s.in.State[versionKey] != nil
+	want := messagesOf(now)
+	s.had(want)
+	said := false
+	if err = nil; len(s.in.Messages) > len(want)+maxAdded+count(s.in.Messages, "reasoning") {
+		err = invalid("the client has more than %d messages that the thread has not", maxAdded)
+	} else {
+		said, err = s.handOver(now, base)
+	}
+	if err != nil {
+		s.openRun()
+		s.edited = nil
+		s.show(false) // takes back what was not accepted
+		s.fail(err)
 		return
 	}
-	tick := time.NewTicker(aliveInterval)
-	defer tick.Stop()
-	for more := s.begin(); more && s.out.Flush() == nil; {
-		select {
-		case e := <-events:
-			more = s.on(e)
-		case <-tick.C:
-			more = s.out.Alive() == nil
-		case <-s.ctx.Done():
-			return
+	follow := s.in.asks("follow") && s.target == ""
+	each := func(ctx context.Context) iter.Seq2[page.Change, error] { return s.pages.Follow(ctx, s.thread, "") }
+	isFirst := true
+	pagehttp.Serve(ctx, s.out, each, func(c page.Change, err error) bool {
+		if err != nil {
+			return s.fail(err)
 		}
-	}
-	_ = s.out.Flush()
-}
-
-// begin hands over what the request brings, and shows what there is. It reports
-// false if the stream has ended.
-func (s *stream) begin() (more bool) {
-	if !s.read() {
-		return false
-	}
-	added := s.in.added(s.view, s.conv)
-	for _, m := range added { // as they will be
-		if said, err := m.userMessage(); err == nil {
-			m.Content, _ = contentOf(said.(state.TextMessage), s.view.Redact)
-		}
-		s.conv.add(m)
-	}
-	fields := s.edits()
-	s.isSeen = s.in.State[versionKey] != nil
-	s.base, s.overlay = s.version(), fields
-	s.openRun()
-	s.show(len(added) == 0)
-	_ = s.out.Flush()
-	if err := s.handOver(added, fields); err != nil {
-		if s.overlay = nil; s.read() {
-			s.show(false) // takes back what was not accepted
-		}
-		return s.fail(err)
-	}
-	s.once = s.target == "" && (s.in.wantsAnswer() || !s.in.wantsFollow())
-	return s.refresh()
-}
-
-// read reads the workspace. It reports false if it cannot be read.
-func (s *stream) read() bool {
-	v, conv, err := s.handler.view(s.ctx, s.thread)
-	if err != nil {
-		return s.fail(err)
-	}
-	s.view, s.conv = v, conv
-	return true
-}
-
-// on tells the client of an event.
-func (s *stream) on(e told) (more bool) {
-	if e.err != nil {
-		return s.fail(e.err)
-	}
-	switch before := s.head; e.Kind {
-	case workspace.EventDelta:
-		if s.openRun(); s.fields == nil {
-			s.showState()
-		}
-		s.tellText(&e.Event)
-		return true
-	case workspace.EventEnded:
-		s.last = e.MessageID
-	default:
-		if s.head = headOf(&e.Summary); s.head == before {
+		s.take(c, isFirst)
+		if s.openRun(); c.Delta != nil && s.fields != nil {
+			s.grow(c.Delta.Item)
 			return true
 		}
-	}
-	return s.refresh()
+		s.show(isFirst && !said)
+		isFirst = false
+		return s.settle() && (s.isOpen || follow)
+	})
 }
 
-// refresh shows what has changed.
-func (s *stream) refresh() (more bool) {
-	if !s.read() {
-		return false
+func count(list []*message, role string) (n int) {
+	for _, m := range list {
+		if m.Role == role {
+			n++
+		}
 	}
-	if !slices.ContainsFunc(pending(s.view), func(m workspace.Message) bool { return m.ID == s.target }) {
-		s.overlay = nil
-	}
-	s.openRun()
-	s.show(false)
-	return s.settle()
+	return n
 }
 
-// settle ends the run if there is nothing left to wait for. A stream that follows
-// the thread goes on.
-func (s *stream) settle() (more bool) {
-	id := s.target
-	if id == "" {
-		id = s.last
+// take makes a change of the page, and notes whose handling has ended with it.
+func (s *stream) take(c page.Change, isFirst bool) {
+	was := map[string]page.TurnState{}
+	for _, t := range s.page.Turns {
+		was[t.ID] = t.State
 	}
-	waits := slices.ContainsFunc(pending(s.view), func(m workspace.Message) bool { return m.ID == id || s.target == "" })
-	if waits || s.target == "" && s.view.Run != nil {
+	s.page.Apply(c)
+	if isFirst || c.Tail == nil && c.Page == nil {
+		return
+	}
+	for _, t := range s.page.Turns {
+		if state := was[t.ID]; state != t.State && !isUnderWay(t) {
+			s.last = t.ID
+		}
+	}
+}
+
+func isUnderWay(t page.Turn) bool { return t.State == page.TurnWaiting || t.State == page.TurnRunning }
+
+// waitsFor reports whether a message waits or is being handled, or any message for "".
+func (s *stream) waitsFor(id string) bool {
+	return slices.ContainsFunc(s.page.Turns, func(t page.Turn) bool { return isUnderWay(t) && (id == "" || t.ID == id) })
+}
+
+// settle ends the run if there is nothing left to wait for. It reports false if that
+// was with an error.
+func (s *stream) settle() (ok bool) {
+	if s.waitsFor(s.target) {
 		return true
 	}
-	switch end := endingOf(s.view, id); end.As {
-	case work.EndingFinished:
-		if end.Stop != "" && !slices.ContainsFunc(s.conv.waiting, func(w waitingCall) bool { return !w.Client }) {
-			return s.tellError(string(end.Stop), "The answer was not finished: "+string(end.Stop))
-		}
-		s.finish(false)
-	case work.EndingCancelled, work.EndingInterrupted, work.EndingRolledBack, work.EndingReset, work.EndingDiscarded:
-		s.finish(true)
-	default:
-		return s.tellError(string(end.As), end.Reason)
+	var end page.Turn // of the zero State for one that has ended well
+	id := cmp.Or(s.target, s.last)
+	if at := slices.IndexFunc(s.page.Turns, func(t page.Turn) bool { return t.ID == id }); at >= 0 {
+		end = s.page.Turns[at]
 	}
 	s.last = ""
-	return s.target == "" && !s.once
-}
-
-// endingOf returns how the handling of a message has ended.
-func endingOf(v *workspace.View, id string) workspace.EndedMessage {
-	for _, d := range v.DeadLetters {
-		if d.Message.ID == id {
-			return workspace.EndedMessage{As: work.EndingFailed, Reason: d.Reason}
-		}
+	switch waits := s.waits(); {
+	case end.State == page.TurnFailed:
+		return s.tellError("failed", cmp.Or(end.Reason, "The answer could not be finished."))
+	case end.State == page.TurnEnded && (waits == nil || waits.Interrupts == nil):
+		return s.tellError(string(end.Stop), "The answer was not finished: "+string(end.Stop))
+	default:
+		s.finish(waits, end.State == page.TurnStopped || end.State == page.TurnDropped)
 	}
-	for _, e := range v.Ended {
-		if e.ID == id {
-			return e
-		}
-	}
-	return workspace.EndedMessage{As: work.EndingFinished} // or many others have ended since
+	return true
 }
 
 // openRun begins a run, unless one is open. A snapshot of the state follows.
@@ -229,7 +155,7 @@ func (s *stream) openRun() {
 		return
 	}
 	s.runs++
-	e := event{Type: "RUN_STARTED", ThreadID: s.in.ThreadID, RunID: s.runID()}
+	e := event{Type: "RUN_STARTED", ThreadID: s.in.ThreadID + s.branch(), RunID: s.runID()}
 	if s.in.isNew() {
 		e.ProtocolVersion = "1.0"
 	}
@@ -247,12 +173,12 @@ func (s *stream) runID() string {
 }
 
 // finish ends the run.
-func (s *stream) finish(cancelled bool) {
-	e := event{Type: "RUN_FINISHED", ThreadID: s.in.ThreadID, RunID: s.runID(), Outcome: s.waits()}
-	s.endText()
+func (s *stream) finish(waits *outcome, cancelled bool) {
+	s.close()
+	e := event{Type: "RUN_FINISHED", ThreadID: s.in.ThreadID + s.branch(), RunID: s.runID(), Outcome: waits}
 	switch {
-	case e.Outcome != nil && e.Outcome.Interrupts != nil: // the protocol demands both snapshots
-		s.resetMessages(s.conv.messages)
+	case waits != nil && waits.Interrupts != nil: // the protocol demands both snapshots
+		s.reset(messagesOf(&s.page))
 		s.fields = nil
 		s.showState()
 	case cancelled && s.in.isNew():
@@ -262,9 +188,43 @@ func (s *stream) finish(cancelled bool) {
 	s.isOpen = false
 }
 
+// waits returns how the run ends for a client: with the calls that a person decides
+// about, or those of the client's own tools.
+func (s *stream) waits() *outcome {
+	interrupted, success := &outcome{Type: "interrupt"}, &outcome{Type: "success"}
+	for _, item := range s.page.Items {
+		for _, p := range item.Parts {
+			switch c := p.Call; {
+			case c == nil:
+			case c.State == page.CallClient:
+				success.Pending = append(success.Pending, callID(item, p))
+			case c.State == page.CallWaiting:
+				i := interrupt{
+					ID: c.Key, Reason: "tool_call", Message: c.Reason, ToolCallID: callID(item, p), ResponseSchema: approvalSchema,
+					Metadata: map[string]any{"name": c.Name, "arguments": json.RawMessage(c.Input), "agent": item.Agent},
+				}
+				if !c.Until.IsZero() {
+					i.ExpiresAt = c.Until.UTC().Format(time.RFC3339)
+				}
+				interrupted.Interrupts = append(interrupted.Interrupts, i)
+			}
+		}
+	}
+	switch {
+	case len(interrupted.Interrupts) > 0:
+		return interrupted
+	case len(success.Pending) > 0 && s.in.isNew():
+		return success
+	}
+	return nil
+}
+
+var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"editedArgs":{"type":"object"}},"required":["approved"]}`)
+
 // fail ends the stream with an error, without secrets.
 func (s *stream) fail(err error) (more bool) {
-	if s.ctx.Err() != nil {
+	ctx := s.r.Context()
+	if ctx.Err() != nil {
 		return false
 	}
 	var of *workspace.Error
@@ -272,9 +232,12 @@ func (s *stream) fail(err error) (more bool) {
 	if errors.As(err, &of) {
 		text = of.Err.Error() // without the name of the workspace
 	}
+	if v, err := s.manager.View(ctx, s.thread); err == nil {
+		text = v.Redact(text)
+	}
 	class := workspace.ErrorClass(err)
 	switch {
-	case errors.Is(err, state.ErrDenied):
+	case errors.Is(err, state.ErrDenied), errors.Is(err, statehttp.ErrForbidden):
 		class = "denied"
 	case errors.Is(err, ErrInvalid), errors.Is(err, workspace.ErrNotSuspended):
 		class = "argument"
@@ -283,10 +246,7 @@ func (s *stream) fail(err error) (more bool) {
 }
 
 func (s *stream) tellError(class, text string) (more bool) {
-	s.endText()
-	if s.view != nil {
-		text = s.view.Redact(text)
-	}
+	s.close()
 	s.send(event{Type: "RUN_ERROR", Message: cmp.Or(text, class), Code: class})
 	_ = s.out.Flush()
 	return false

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,8 +74,10 @@ func TestTwoTabsSpeakAtOnce(t *testing.T) {
 		tab.do("say", object{"messages": []object{{"id": "b", "role": "user", "content": "say three"}}})
 		tab.do("follow", nil)
 		require.Eventually(t, func() bool { return len(d.view("ann", "1").Queue) == 1 }, 10*time.Second, time.Millisecond)
-		s := late.run(object{"until": "TEXT_MESSAGE_CONTENT"})
-		require.Equal(t, []string{"user say one hold two", "user say three", "assistant one "}, textsOf(s.Messages))
+		late.do("follow", nil)
+		require.Eventually(t, func() bool {
+			return slices.Equal([]string{"user say one hold two", "assistant one ", "user say three"}, textsOf(late.do("show", nil).Messages))
+		}, 10*time.Second, time.Millisecond)
 		d.letGo()
 		_, err := d.m.Await(t.Context(), workspace.Thread("ann", "1"), "b")
 		require.NoError(t, err)

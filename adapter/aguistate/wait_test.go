@@ -62,12 +62,13 @@ func TestToolsOfThePage(t *testing.T) {
 		require.Empty(t, s.Interrupts)
 		call := d.view("ann", "1").Suspended()[0]
 		require.Equal(t, "color", call.Name)
+		of := s.Messages[1]["toolCalls"].([]any)[0].(map[string]any)["id"].(string)
 		if version == 1 {
-			require.Equal(t, []string{call.Key}, s.Pending)
+			require.Equal(t, []string{of}, s.Pending)
 		}
 		d.reopen()
 		p.move()
-		p.do("say", object{"messages": []object{{"id": "r", "role": "tool", "toolCallId": call.Key, "content": "blue"}}})
+		p.do("say", object{"messages": []object{{"id": "r", "role": "tool", "toolCallId": of, "content": "blue"}}})
 		s = p.run(object{"tools": pageTools})
 		p.mustBe(s)
 		said := textsOf(s.Messages)
@@ -105,6 +106,8 @@ func TestACancelledRun(t *testing.T) {
 func TestAFailedRun(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version int) {
 		d, c := newDesk(t, nil), newClients(t)
+		d.opts.Errors = true
+		d.reopen()
 		require.NoError(t, d.m.Update(t.Context(), workspace.Thread("ann", "1"), func(w *workspace.Workspace) error {
 			return card.Set(w.State(), secret)
 		}))

@@ -138,6 +138,9 @@ func mediaOf(part jsontext.Object) *Media {
 	case "input_audio":
 		sound := part.Object("input_audio")
 		typ := "audio/" + sound.String("format")
+		if typ == "audio/mp3" {
+			typ = "audio/mpeg"
+		}
 		return mediaAt(data(typ, sound.String("data")), typ, "")
 	case "file", "input_file":
 		file := part
@@ -202,7 +205,8 @@ func Content(parts ...Part) (state.Message, error) {
 	return state.Parts("user", list...)
 }
 
-// part returns a file in the words of OpenAI, which package provider translates.
+// part returns a file in the words of OpenAI, or of Gemini where those have no place
+// for it or for its type. Package provider translates them.
 func (m *Media) part() (state.JSON, error) {
 	typ, data, isData := strings.Cut(strings.TrimPrefix(m.URL, "data:"), ";base64,")
 	if !isData {
@@ -221,6 +225,10 @@ func (m *Media) part() (state.JSON, error) {
 			format = "mp3"
 		}
 		return object("type", "input_audio", "input_audio", map[string]any{"data": data, "format": format}), nil
+	case family == "video" && isData:
+		return object("inlineData", map[string]any{"mimeType": typ, "data": data}), nil
+	case !isData && m.Type != "":
+		return object("fileData", map[string]any{"mimeType": typ, "fileUri": m.URL}), nil
 	case isData:
 		return object("type", "file", "file", map[string]any{"filename": cmp.Or(m.Name, "file"), "file_data": m.URL}), nil
 	}

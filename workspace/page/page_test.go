@@ -72,7 +72,7 @@ func TestContent(t *testing.T) {
 		{ID: "media-1", Kind: page.MediaPart, Media: &page.Media{Type: "image/png", URL: "data:image/png;base64,AAAA"}},
 		{ID: "media-2", Kind: page.MediaPart, Media: &page.Media{Type: "audio/wav", URL: "data:audio/wav;base64,AAAA"}},
 		{ID: "media-3", Kind: page.MediaPart, Media: &page.Media{Type: "application/pdf", URL: "data:application/pdf;base64,AAAA", Name: "a.pdf"}},
-		{ID: "media-4", Kind: page.MediaPart, Media: &page.Media{Type: "video/mp4", URL: "data:video/mp4;base64,AAAA", Name: "file"}},
+		{ID: "media-4", Kind: page.MediaPart, Media: &page.Media{Type: "video/mp4", URL: "data:video/mp4;base64,AAAA"}},
 		{ID: "media-5", Kind: page.MediaPart, Media: &page.Media{Type: "image/*", URL: "https://a.example/x"}},
 	}
 	said, err := page.Content(parts...)

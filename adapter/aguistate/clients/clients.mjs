@@ -54,6 +54,7 @@ const commands = {
     if (state) agent.state = { ...agent.state, ...state };
     return show(agent, []);
   },
+  show: ({ id }) => show(agents[id], agents[id].log ?? []),
   // run sends what the agent has. With until, it is given up at so many events of that type.
   async run({ id, resume, tools, cut, until, count = 1, runId, timeout = 20000 }) {
     const agent = agents[id];
