@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
+	pages "github.com/agentstate/state/workspace/page"
 )
 
 const secret = "4242-\"4242\""
@@ -51,6 +53,8 @@ type desk struct {
 	srv  *httptest.Server
 	opts aguistate.Options
 	who  statehttp.Who // of each request, but for its user
+
+	failed atomic.Int32 // runs
 
 	mu   sync.Mutex
 	held chan struct{} // closed to let the model go on after the word "hold"
@@ -124,7 +128,10 @@ func (d *desk) tools() []*tool.Tool {
 	question := tool.Must(tool.New("question", "Asks a person.", func(context.Context, in) (any, error) {
 		return nil, tool.Suspend(errors.New("which one?"))
 	}))
-	return []*tool.Tool{note, pay, question}
+	rush := tool.Must(tool.New("rush", "Pays at once.", func(context.Context, in) (any, error) {
+		return nil, errors.New("was made")
+	}, tool.NeedsApproval(func(context.Context, in) (string, bool) { return "soon", true }), tool.Expires(time.Second)))
+	return []*tool.Tool{note, pay, question, rush}
 }
 
 // ask does the next step of the script. The steps that were done are those that the
@@ -168,6 +175,7 @@ func (d *desk) ask(ctx context.Context, t *loop.Turn) error {
 	r := state.InferenceResult{Agent: "desk", CreatedAt: time.Unix(int64(len(msgs)), 0)}
 	switch what {
 	case "fail":
+		d.failed.Add(1)
 		return errors.New("the model is away, with " + secret)
 	case "panic":
 		panic(secret)
@@ -179,8 +187,26 @@ func (d *desk) ask(ctx context.Context, t *loop.Turn) error {
 			r.Output = []state.Message{state.AssistantText(said)}
 		}
 	case "call":
-		r.Output = []state.Message{state.ToolCalls(callsOf(text, len(msgs))...)}
+		calls := callsOf(text, len(msgs))
+		for i, c := range calls {
+			run.EmitInput(i, c.Name, string(c.Input[:4]))
+			if i == 0 && strings.Contains(text, "hold:") {
+				if err := d.hold(ctx); err != nil {
+					return err
+				}
+			}
+			run.EmitInput(i, c.Name, string(c.Input[4:]))
+		}
+		r.Output = []state.Message{state.ToolCalls(calls...)}
 	case "think":
+		run.EmitThought("H")
+		run.EmitThought("m.")
+		if text == "hold" {
+			if err := d.hold(ctx); err != nil {
+				return err
+			}
+		}
+		run.Emit("thought")
 		m, err := state.Parts("assistant", state.JSON(`{"type":"thinking","thinking":"Hm."}`), state.JSON(`{"type":"text","text":"thought"}`))
 		if err != nil {
 			return err
@@ -190,13 +216,8 @@ func (d *desk) ask(ctx context.Context, t *loop.Turn) error {
 		text := strings.TrimPrefix(step, "say ")
 		for _, word := range strings.SplitAfter(text, " ") {
 			if strings.TrimSpace(word) == "hold" {
-				d.mu.Lock()
-				held := d.held
-				d.mu.Unlock()
-				select {
-				case <-held:
-				case <-ctx.Done():
-					return ctx.Err()
+				if err := d.hold(ctx); err != nil {
+					return err
 				}
 			}
 			run.Emit(word)
@@ -206,10 +227,26 @@ func (d *desk) ask(ctx context.Context, t *loop.Turn) error {
 	return t.Said(ctx, r)
 }
 
+// hold waits until the model may go on.
+func (d *desk) hold(ctx context.Context) error {
+	d.mu.Lock()
+	held := d.held
+	d.mu.Unlock()
+	select {
+	case <-held:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // callsOf returns calls such as note:a pay:b.
 func callsOf(text string, n int) (calls []state.ToolCall) {
 	for i, word := range strings.Fields(text) {
 		name, arg, _ := strings.Cut(word, ":")
+		if name == "hold" {
+			continue
+		}
 		input, _ := state.JSONOf(map[string]string{"text": arg})
 		calls = append(calls, state.ToolCall{ID: fmt.Sprint("c", (n+i)%2), Name: name, Input: input}) // not unique
 	}
@@ -228,6 +265,13 @@ func (d *desk) view(user, thread string) *workspace.View {
 	v, err := d.m.View(context.Background(), workspace.Thread(user, thread))
 	require.NoError(d.t, err)
 	return v
+}
+
+// pageOf returns what a page of ann shows.
+func (d *desk) pageOf(thread string) *pages.Page {
+	p, err := (&pages.Source{Manager: d.m, Agent: "ui"}).Read(context.Background(), workspace.Thread("ann", thread))
+	require.NoError(d.t, err)
+	return p
 }
 
 // clients are the clients of both versions, in one process of Node.
@@ -409,9 +453,27 @@ func saidIn(v *workspace.View) (lines []string) {
 	return lines
 }
 
+// idsOf returns the ids of messages of a role.
+func (s *shown) idsOf(role string) (ids []string) {
+	for _, m := range s.Messages {
+		if m["role"] == role {
+			ids = append(ids, m["id"].(string))
+		}
+	}
+	return ids
+}
+
+// roles returns the roles of all messages, thoughts as well.
+func (s *shown) roles() (list []string) {
+	for _, m := range s.Messages {
+		list = append(list, m["role"].(string))
+	}
+	return list
+}
+
 func textsOf(messages []map[string]any) (lines []string) {
 	for _, m := range messages {
-		if m["role"] == "reasoning" {
+		if m["role"] == "reasoning" || m["role"] == "activity" {
 			continue
 		}
 		calls, _ := m["toolCalls"].([]any)

@@ -220,27 +220,29 @@ func (s *stream) reset(want []*message) {
 		wanted[m.ID] = true
 		thinks = thinks || m.Role == "reasoning"
 	}
-	var stays, thoughts []*message
+	var stays, thoughts, others []*message
 	for _, m := range s.have {
 		if wanted[m.ID] {
 			stays = append(stays, m)
 		}
 		if m.Role == "reasoning" {
-			thoughts = append(thoughts, &message{ID: m.ID, Role: "assistant"})
+			thoughts, others = append(thoughts, m), append(others, &message{ID: m.ID, Role: "assistant"})
 		}
 	}
 	inOrder := len(stays) <= len(want) && slices.EqualFunc(stays, want[:len(stays)], func(a, b *message) bool { return a.ID == b.ID })
-	if !inOrder || len(thoughts) > 0 && !thinks {
+	if !inOrder || len(thoughts) > 0 && !thinks && s.in.isNew() {
 		if s.isSeen {
 			s.send(event{Type: "STATE_DELTA", Delta: []operation{{Op: "remove", Path: pointer(versionKey)}}})
 			s.isSeen, s.fields = false, nil
 		}
 		if thinks && len(thoughts) > 0 { // any thought makes it forget its own
-			thoughts = []*message{{ID: "thought", Role: "reasoning"}}
+			others = []*message{{ID: "thought", Role: "reasoning"}}
 		}
-		s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]*message{}, thoughts...)})
+		s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]*message{}, others...)})
 	}
-	s.have = want
+	if s.have = want; !thinks && !s.in.isNew() { // 0.0.59 still has them
+		s.have = append(thoughts, want...)
+	}
 	for _, m := range want {
 		m.open = false
 		for i := range m.ToolCalls {

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/adapter/aguistate"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/store/sqlitestore"
 	"github.com/agentstate/state/wire"
 	"github.com/agentstate/state/workspace"
@@ -58,9 +59,11 @@ func main() {
 	if *agui {
 		mux := http.NewServeMux()
 		mux.Handle("/", handler)
-		mux.Handle("/agent", ownHost(aguistate.New(m, &aguistate.Options{
-			User: func(r *http.Request) (string, error) { return user(r), nil }, Agent: "ui",
-		})))
+		pages, err := aguistate.New(m, &aguistate.Options{Who: func(r *http.Request, _ string) (statehttp.Who, error) {
+			return statehttp.Who{User: user(r), Agent: "ui"}, nil
+		}})
+		check(err)
+		mux.Handle("/agent", pages)
 		handler = mux
 	}
 	srv := &http.Server{Handler: handler, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 10 * time.Second}

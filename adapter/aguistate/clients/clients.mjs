@@ -56,14 +56,14 @@ const commands = {
   },
   show: ({ id }) => show(agents[id], agents[id].log ?? []),
   // run sends what the agent has. With until, it is given up at so many events of that type.
-  async run({ id, resume, tools, cut, until, count = 1, runId, timeout = 20000 }) {
+  async run({ id, resume, tools, props, cut, until, count = 1, runId, timeout = 20000 }) {
     const agent = agents[id];
     const log = [];
     agent.fetch = cut === undefined ? agent.plainFetch : cutAfter(cut);
     const timer = setTimeout(() => { log.push({ type: "TIMEOUT" }); agent.abortRun(); }, timeout);
     let error, abort;
     try {
-      await agent.runAgent({ resume, tools, runId }, {
+      await agent.runAgent({ resume, tools, runId, forwardedProps: props }, {
         onEvent({ event }) {
           log.push(event);
           if (event.type === until && --count === 0) abort = setTimeout(() => agent.abortRun(), 1); // when it is applied
