@@ -237,6 +237,9 @@ type NumberedMessage struct {
 // with it, sees each later one once, including late results.
 func (v *View) Messages(after, n int) iter.Seq[NumberedMessage] {
 	var list []NumberedMessage
+	if after <= 0 {
+		list = make([]NumberedMessage, 0, len(v.numbers))
+	}
 	said := state.Messages.GetOr(v.orEmpty().state, nil)
 	if len(said) != len(v.numbers) { // the schema has no place for the conversation
 		return slices.Values(list)

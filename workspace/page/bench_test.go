@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,42 +15,70 @@ import (
 	"github.com/agentstate/state/workspace/page"
 )
 
-// long returns a Source with a conversation of n messages.
+// long returns a Source with a conversation of n messages, of which a model has said
+// every second one.
 func long(b *testing.B, n int) *page.Source {
-	m, err := workspace.Open(context.Background(), store.NewMemory(), &workspace.Options{KeepMessages: -1})
+	m, err := workspace.Open(context.Background(), store.NewMemory(), &workspace.Options{KeepMessages: -1, Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 26})})
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = m.Close() })
-	said := make([]state.Message, n)
-	for i := range said {
-		if said[i] = state.UserText(fmt.Sprint("A question about the order ", i, ", which is late.")); i%2 == 1 {
-			said[i] = state.AssistantText(fmt.Sprint("The order ", i, " is on its way, and arrives on Friday."))
-		}
+	for i := 0; i < n; i += 1000 {
+		require.NoError(b, m.Update(context.Background(), thread, func(w *workspace.Workspace) error {
+			for j := i; j < min(n, i+1000); j += 2 {
+				asked := state.UserText(fmt.Sprint("A question about the order ", j, ", which is late."))
+				if err := state.Messages.Set(w.State(), []state.Message{asked}); err != nil {
+					return err
+				}
+				r := state.InferenceResult{Agent: "desk", Output: []state.Message{state.AssistantText(fmt.Sprint("The order ", j, " is on its way, and arrives on Friday."))}}
+				if err := w.State().History().Append(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
 	}
-	require.NoError(b, m.Update(context.Background(), thread, func(w *workspace.Workspace) error {
-		return state.Messages.Set(w.State(), said)
-	}))
 	return &page.Source{Manager: m}
 }
 
-// BenchmarkRead reads a page and encodes it. The variant json only encodes it.
-func BenchmarkRead(b *testing.B) {
+// BenchmarkFirst measures the time until a page is there as JSON: that of a Read, and
+// the first change of a Follow. The metric x-json is how often encoding/json encodes
+// the page in that time.
+func BenchmarkFirst(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 100_000} {
 		s := long(b, n)
-		b.Run(fmt.Sprintf("page/n=%d", n), func(b *testing.B) {
-			for b.Loop() {
+		p, err := s.Read(b.Context(), thread)
+		require.NoError(b, err)
+		require.Len(b, p.Items, n)
+		for name, first := range map[string]func(){
+			"read": func() {
 				p, err := s.Read(b.Context(), thread)
 				require.NoError(b, err)
-				_, err = json.Marshal(p)
-				require.NoError(b, err)
-			}
-		})
-		b.Run(fmt.Sprintf("json/n=%d", n), func(b *testing.B) {
-			p, err := s.Read(b.Context(), thread)
-			require.NoError(b, err)
-			for b.Loop() {
-				_, err = json.Marshal(p)
-				require.NoError(b, err)
-			}
-		})
+				encoded(b, p)
+			},
+			"follow": func() {
+				for c, err := range s.Follow(b.Context(), thread, "") {
+					require.NoError(b, err)
+					encoded(b, c)
+					return
+				}
+			},
+		} {
+			b.Run(fmt.Sprintf("%s/n=%d", name, n), func(b *testing.B) {
+				var made, encoding time.Duration
+				for b.Loop() {
+					began := time.Now()
+					first()
+					between := time.Now()
+					encoded(b, p)
+					made, encoding = made+between.Sub(began), encoding+time.Since(between)
+				}
+				b.ReportMetric(float64(made)/float64(encoding), "x-json")
+				b.ReportMetric(float64(made)/float64(b.N)/1e6, "ms/first")
+			})
+		}
 	}
+}
+
+func encoded(b *testing.B, v any) {
+	_, err := json.Marshal(v)
+	require.NoError(b, err)
 }

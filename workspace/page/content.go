@@ -21,8 +21,8 @@ type said struct {
 	cited    []Citation
 }
 
-// saidBy reads a message as any format of package provider makes it.
-func saidBy(m state.Message) (s said) {
+// add reads a message as any format of package provider makes it.
+func (s *said) add(m state.Message) {
 	s.addMembers(m)
 	switch m := m.(type) {
 	case state.TextMessage:
@@ -35,14 +35,14 @@ func saidBy(m state.Message) (s said) {
 			if text := m.Text(); text != "" {
 				s.parts = append(s.parts, Part{Kind: Text, Text: text})
 			}
-			return s
+			return
 		}
 		for _, element := range elements {
 			s.addPart(element)
 		}
 	case state.UnknownMessage:
 		if _, typ := origin.ItemType(m); typ != "reasoning" {
-			return s
+			return
 		}
 		item, _ := m.Extra(origin.Item)
 		members, _ := jsontext.Members([]byte(item)) // none if it is not an object
@@ -50,7 +50,6 @@ func saidBy(m state.Message) (s said) {
 			s.thoughts += textsOf(members.Get(name), "text")
 		}
 	}
-	return s
 }
 
 var errNoParts = errors.New("page: the content has no parts")

@@ -2,8 +2,7 @@ package page
 
 import (
 	"cmp"
-	"fmt"
-	"iter"
+
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +36,18 @@ type conversation struct {
 	unkept map[string][]string // the keys of open calls, by the ids of providers: a result may have no key
 	asked  map[string]bool     // messages of persons that are in the conversation
 	turns  map[string]string   // the turns of runs that a decision has begun
+
+	rooms []Item // not used yet
+	seats []Part
+	read  []Part // of the message that was read last
+}
+
+// said reads a message. What it returns is valid until it is called again.
+func (c *conversation) said(m state.Message) said {
+	s := said{parts: c.read[:0]}
+	s.add(m)
+	c.read = s.parts
+	return s
 }
 
 // place is where a call is.
@@ -51,8 +62,9 @@ func (s *Source) conversation(host, v *workspace.View) *conversation {
 	c := &conversation{
 		source: s, view: v, calls: map[string]place{}, unkept: map[string][]string{}, asked: map[string]bool{}, turns: map[string]string{},
 	}
-	said := slices.Collect(v.Messages(0, -1))
-	answers := answersOf(host.State().History().All(), said)
+	said := slices.AppendSeq(make([]workspace.NumberedMessage, 0, len(state.Messages.GetOr(v.State(), nil))), v.Messages(0, -1))
+	answers := answersOf(host.State().History(), said)
+	c.items = make([]*Item, 0, len(said))
 	questions := map[string]bool{}
 	for _, m := range said {
 		if m.Message.Type() == "text" && m.Message.Role() == "user" {
@@ -77,25 +89,60 @@ func (s *Source) conversation(host, v *workspace.View) *conversation {
 	return c
 }
 
+// made is what an item has of a result.
+type made struct {
+	agent  string
+	stop   state.Stop
+	usage  state.Usage
+	output []state.Message
+}
+
 // answersOf returns the results that messages are of, by their indexes. Messages may
 // be equal: from the end on, each is that of the last result that is left, as both
 // lists are only shortened at the beginning.
-func answersOf(results iter.Seq2[int, state.InferenceResult], said []workspace.NumberedMessage) []*state.InferenceResult {
-	by := map[state.JSON][]*state.InferenceResult{}
-	for _, r := range results {
-		for _, m := range r.Output {
-			by[m.Raw()] = append(by[m.Raw()], &r)
+func answersOf(results *state.History, said []workspace.NumberedMessage) []*made {
+	list := make([]made, 0, results.Len())
+	for _, r := range results.All() {
+		list = append(list, made{r.Agent, r.Stop, r.Usage, r.Output})
+	}
+	answers := make([]*made, len(said))
+	at, n := len(list)-1, 0 // the result, and how many of its messages are behind
+	for i, m := range slices.Backward(said) {
+		if m.Message.Role() == "user" || m.Message.Type() == "tool_result" {
+			continue
+		}
+		for at >= 0 && n == len(list[at].output) {
+			at, n = at-1, 0
+		}
+		if at < 0 {
+			break
+		}
+		if n++; list[at].output[len(list[at].output)-n].Raw() != m.Message.Raw() { // somebody has edited the conversation
+			answers = answersByText(list, said)
+			break
+		}
+		answers[i] = &list[at]
+	}
+	for i, a := range answers { // its Stop and Usage stand at its last message
+		if a != nil && slices.Contains(answers[i+1:min(len(answers), i+1+len(a.output))], a) {
+			answers[i] = &made{agent: a.agent}
 		}
 	}
-	answers := make([]*state.InferenceResult, len(said))
+	return answers
+}
+
+// answersByText does the same for messages in any order.
+func answersByText(results []made, said []workspace.NumberedMessage) []*made {
+	by := map[state.JSON][]*made{}
+	for i := range results {
+		for _, m := range results[i].output {
+			by[m.Raw()] = append(by[m.Raw()], &results[i])
+		}
+	}
+	answers := make([]*made, len(said))
 	for i, m := range slices.Backward(said) {
 		if list := by[m.Message.Raw()]; len(list) > 0 {
 			answers[i], by[m.Message.Raw()] = list[len(list)-1], list[:len(list)-1]
-		}
-	}
-	for i, a := range answers { // its Stop and Usage stand at its last message
-		if a != nil && slices.Contains(answers[i+1:min(len(answers), i+1+len(a.Output))], a) {
-			answers[i] = &state.InferenceResult{Agent: a.Agent}
 		}
 	}
 	return answers
@@ -109,16 +156,21 @@ func (c *conversation) begin(m workspace.NumberedMessage, role string) *Item {
 	if len(c.items) == 0 || m.Run != c.begun {
 		c.begun, c.suffix, c.turn = m.Run, "-"+runID(c.view.UserID(), m.Run), c.view.Redact(c.turnOf(m.Run))
 	}
-	item := &Item{
-		ID: strconv.Itoa(m.Number) + c.suffix, Number: m.Number, Role: role, Turn: c.turn,
-		Time: m.Time, Withheld: m.Withheld, Parts: []Part{},
+	if len(c.rooms) == 0 { // a long conversation would be as many allocations
+		c.rooms, c.seats = make([]Item, min(cap(c.items), 256)), make([]Part, min(cap(c.items), 256))
 	}
+	item := &c.rooms[0]
+	*item = Item{
+		ID: strconv.Itoa(m.Number) + c.suffix, Number: m.Number, Role: role, Turn: c.turn,
+		Time: m.Time, Withheld: m.Withheld, Parts: c.seats[:0:1],
+	}
+	c.rooms, c.seats = c.rooms[1:], c.seats[1:]
 	c.items = append(c.items, item)
 	return item
 }
 
 // addSaid adds a text, or the thoughts of a model.
-func (c *conversation) addSaid(m workspace.NumberedMessage, answer *state.InferenceResult) {
+func (c *conversation) addSaid(m workspace.NumberedMessage, answer *made) {
 	role := m.Message.Role()
 	switch {
 	case m.Message.Type() != "text":
@@ -133,13 +185,13 @@ func (c *conversation) addSaid(m workspace.NumberedMessage, answer *state.Infere
 			item.ID = c.view.Redact(m.Run)
 			item.Turn = item.ID
 		}
-		item.Parts = c.parts(saidBy(m.Message))
+		item.Parts = c.parts(item.Parts, c.said(m.Message))
 		return
 	case role != "assistant": // of another agent
 		c.open = nil
 		c.begin(m, "assistant").Agent = c.view.Redact(role)
 		c.open = c.items[len(c.items)-1]
-		c.merge(saidBy(m.Message))
+		c.merge(c.said(m.Message))
 		return
 	}
 	c.addAnswer(m, answer)
@@ -147,7 +199,7 @@ func (c *conversation) addSaid(m workspace.NumberedMessage, answer *state.Infere
 
 // addAnswer adds what a model has said to the answer that it continues, or begins
 // one.
-func (c *conversation) addAnswer(m workspace.NumberedMessage, answer *state.InferenceResult) {
+func (c *conversation) addAnswer(m workspace.NumberedMessage, answer *made) {
 	joined, says := origin.Joined(m.Message)
 	_, calls := m.Message.(state.ToolCallMessage)
 	thought := c.open != nil && !slices.ContainsFunc(c.open.Parts, func(p Part) bool { return p.Kind != Thought })
@@ -156,9 +208,9 @@ func (c *conversation) addAnswer(m workspace.NumberedMessage, answer *state.Infe
 	}
 	c.open.Withheld = c.open.Withheld || m.Withheld
 	if answer != nil {
-		c.open.Agent, c.open.Stop, c.open.Usage = answer.Agent, answer.Stop, answer.Usage
+		c.open.Agent, c.open.Stop, c.open.Usage = answer.agent, answer.stop, answer.usage
 	}
-	c.merge(saidBy(m.Message))
+	c.merge(c.said(m.Message))
 }
 
 // merge adds what a message says to the open answer: its thoughts and its texts as
@@ -182,12 +234,12 @@ func (c *conversation) merge(s said) {
 	if s.thoughts != "" {
 		add(Part{Kind: Thought, Text: c.view.Redact(s.thoughts)})
 	}
-	var text strings.Builder
+	texts := make([]string, 0, 1)
 	for _, p := range s.parts {
-		text.WriteString(p.Text)
+		texts = append(texts, p.Text)
 	}
-	if text.Len() > 0 {
-		add(Part{Kind: Text, Text: c.view.Redact(text.String())})
+	if text := strings.Join(texts, ""); text != "" {
+		add(Part{Kind: Text, Text: c.view.Redact(text)})
 	}
 	for _, p := range s.parts {
 		if p.Media != nil {
@@ -209,7 +261,7 @@ func partID(k Kind, n int) string {
 	if k == Thought || k == Text {
 		return string(k)
 	}
-	return fmt.Sprint(k, "-", n)
+	return string(k) + "-" + strconv.Itoa(n)
 }
 
 func count(parts []Part, k Kind) (n int) {
@@ -221,11 +273,10 @@ func count(parts []Part, k Kind) (n int) {
 	return n
 }
 
-// parts returns what a person says, in its order.
-func (c *conversation) parts(s said) []Part {
-	parts := []Part{}
+// parts adds what a person says, in its order.
+func (c *conversation) parts(parts []Part, s said) []Part {
 	for i, p := range s.parts {
-		p.ID = fmt.Sprint(p.Kind, "-", i)
+		p.ID = string(p.Kind) + "-" + strconv.Itoa(i)
 		if p.Text = c.view.Redact(p.Text); p.Media != nil {
 			p.Media = c.media(p.Media)
 		}
@@ -314,7 +365,7 @@ func (c *conversation) pending() (list []*Item) {
 			return
 		}
 		id := c.view.Redact(m.ID)
-		list = append(list, &Item{ID: id, Role: "user", Turn: id, Parts: c.parts(saidBy(m.Content))})
+		list = append(list, &Item{ID: id, Role: "user", Turn: id, Parts: c.parts([]Part{}, c.said(m.Content))})
 	}
 	for _, d := range c.view.DeadLetters {
 		add(d.Message)
