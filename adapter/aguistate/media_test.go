@@ -61,7 +61,7 @@ func TestFilesOfAUser(t *testing.T) {
 			}))
 			shown, err := (&page.Source{Manager: m}).Read(t.Context(), test.name)
 			require.NoError(t, err)
-			require.JSONEq(t, `[{"type":"image","source":{"type":"url","value":"https://e.org/a.png"}},`+want+`]`, string(encode(contentOf(shown.Items[0].Parts))))
+			require.JSONEq(t, `[{"type":"image","source":{"type":"url","value":"https://e.org/a.png"}},`+want+`]`, string(encode(contentOf(shown.Items[0].Parts).shown())))
 		})
 	}
 }

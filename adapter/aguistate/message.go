@@ -24,6 +24,24 @@ type message struct {
 	isNew bool // the client was not told of it yet
 }
 
+// snapshot returns messages for JSON. encoding/json would call a method for each
+// content, which takes most of the time.
+func snapshot(list []*message) any {
+	type shown struct {
+		ID         string     `json:"id"`
+		Role       string     `json:"role"`
+		Name       string     `json:"name,omitempty"`
+		Content    any        `json:"content"`
+		ToolCalls  []toolCall `json:"toolCalls,omitempty"`
+		ToolCallID string     `json:"toolCallId,omitempty"`
+	}
+	made := make([]shown, len(list))
+	for i, m := range list {
+		made[i] = shown{m.ID, m.Role, m.Name, m.Content.shown(), m.ToolCalls, m.ToolCallID}
+	}
+	return made
+}
+
 type toolCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"` // function
@@ -54,20 +72,21 @@ func contentOf(parts []page.Part) (c content) {
 	return c
 }
 
-func (c content) MarshalJSON() ([]byte, error) {
+// shown returns the content for JSON.
+func (c content) shown() any {
 	if c.parts == nil {
-		return encode(c.text), nil
+		return c.text
 	}
 	list := []part{}
 	for _, p := range c.parts {
 		list = append(list, partOf(p))
 	}
-	return encode(list), nil
+	return list
 }
 
 func (c *content) UnmarshalJSON(data []byte) error {
 	var list []part
-	if json.Unmarshal(data, &list) != nil {
+	if data[0] != '[' || json.Unmarshal(data, &list) != nil {
 		_ = json.Unmarshal(data, &c.text) // else it is of no known form
 		return nil
 	}

@@ -106,6 +106,9 @@ func (s *stream) tools() (list []workspace.ClientTool) {
 // message that is known is said once more if the client has dropped its answer, or
 // has another text.
 func (s *stream) said(now, base *page.Page) (list []page.Input) {
+	if len(s.in.Messages) == 0 {
+		return nil
+	}
 	known := map[string]bool{}
 	for _, m := range messagesOf(now) {
 		known[m.ID] = true

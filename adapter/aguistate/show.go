@@ -39,7 +39,7 @@ func (s *stream) had(want []*message) {
 func (m *message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }
 
 func (s *stream) reindex() {
-	s.index = map[string]*message{}
+	s.index = make(map[string]*message, len(s.have))
 	for _, m := range s.have {
 		s.index[m.ID] = m
 	}
@@ -238,7 +238,7 @@ func (s *stream) reset(want []*message) {
 		if thinks && len(thoughts) > 0 { // any thought makes it forget its own
 			others = []*message{{ID: "thought", Role: "reasoning"}}
 		}
-		s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]*message{}, others...)})
+		s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: snapshot(others)})
 	}
 	if s.have = want; !thinks && !s.in.isNew() { // 0.0.59 still has them
 		s.have = append(thoughts, want...)
@@ -250,5 +250,5 @@ func (s *stream) reset(want []*message) {
 		}
 	}
 	s.reindex()
-	s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: append([]*message{}, want...)})
+	s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: snapshot(want)})
 }

@@ -76,6 +76,13 @@ func (s *stream) serve() {
 		return
 	}
 	follow := s.in.asks("follow") && s.target == ""
+	if s.target == "" && !follow && len(s.edited) == 0 && !s.waitsFor("") { // nothing will come
+		s.openRun()
+		s.show(true)
+		s.settle()
+		_ = s.out.Flush()
+		return
+	}
 	each := func(ctx context.Context) iter.Seq2[page.Change, error] { return s.pages.Follow(ctx, s.thread, "") }
 	isFirst := true
 	pagehttp.Serve(ctx, s.out, each, func(c page.Change, err error) bool {
