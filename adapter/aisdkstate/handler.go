@@ -217,6 +217,13 @@ func (c *call) chat() error {
 			thread = c.threadOf(m.ID)
 		}
 	}
+	if c.in.Trigger == "regenerate-message" && c.in.MessageID == "" { // the client has dropped the answer that names the branch
+		newest, err := c.pages.Newest(c.ctx, c.threadOf(""))
+		if err != nil {
+			return err
+		}
+		thread = newest
+	}
 	before, err := c.pages.Read(c.ctx, thread)
 	if err != nil {
 		return err
