@@ -162,7 +162,7 @@ func (tb *tab) picture(name string) {
 	if folder == "" {
 		return
 	}
-	data, err := chromedp.Run(tb.ctx, chromedp.FullScreenshot(80))
+	data, err := chromedp.Run(tb.ctx, chromedp.FullScreenshot(100))
 	require.NoError(tb.t, err)
 	require.NoError(tb.t, os.MkdirAll(folder, 0o755))
 	require.NoError(tb.t, os.WriteFile(filepath.Join(folder, name+".png"), data, 0o644))

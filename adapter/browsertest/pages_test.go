@@ -13,7 +13,10 @@ var all = []string{"copilotkit", "usechat", "assistant"}
 // each runs a test with each page.
 func each(t *testing.T, pages []string, test func(t *testing.T, d *desk, page string)) {
 	for _, page := range pages {
-		t.Run(page, func(t *testing.T) { test(t, newDesk(t), page) })
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			test(t, newDesk(t), page)
+		})
 	}
 }
 
@@ -111,9 +114,9 @@ func TestStop(t *testing.T) {
 		require.Eventually(t, func() bool { return d.view("1").Run == nil }, patience, 10*time.Millisecond)
 		tb.see("say one hold two")
 		tb.say("say three")
-		tb.see("THREE", "say one hold two")
+		tb.see("THREE", "say one hold two", "say three")
 		tb.load()
-		tb.see("THREE", "say one hold two")
+		tb.see("THREE", "say one hold two", "say three")
 	})
 }
 
