@@ -1,4 +1,4 @@
-module github.com/agentstate/state/adapter/browsertest
+module github.com/agentstate/state/lab/fronts
 
 go 1.26.0
 
@@ -19,8 +19,8 @@ require (
 
 replace (
 	github.com/agentstate/state => ../..
-	github.com/agentstate/state/adapter/aguistate => ../aguistate
-	github.com/agentstate/state/adapter/aisdkstate => ../aisdkstate
+	github.com/agentstate/state/adapter/aguistate => ../../adapter/aguistate
+	github.com/agentstate/state/adapter/aisdkstate => ../../adapter/aisdkstate
 	github.com/agentstate/state/store/sqlitestore => ../../store/sqlitestore
 	github.com/agentstate/state/store/sqlstore => ../../store/sqlstore
 )
