@@ -32,7 +32,7 @@ var layers = []layer{
 	{"loop", []string{"loop"}, []string{"conversations"}},
 	{"wire", []string{"wire"}, []string{"loop"}}, // its requests are those of a Turn
 	{"workspace", []string{"workspace"}, []string{"loop", "stores"}},
-	{"statehttp", []string{"statehttp"}, []string{"workspace"}},
+	{"statehttp", []string{"statehttp", "internal/pagehttp"}, []string{"workspace"}},
 	{"guests", []string{"adapter", "inspect", "otelstate"}, []string{"statehttp", "wire"}},
 	{"kits", []string{"statetest", "store/storetest", "provider/providertest", "internal/test"}, []string{"workspace", "wire"}},
 	{"programs", []string{"examples", "lab"}, []string{"guests", "kits"}},

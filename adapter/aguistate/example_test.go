@@ -34,10 +34,10 @@ func Example() {
 	}
 
 	h, err := aguistate.New(m, &aguistate.Options{Who: session})
+	http.Handle("/agent", h)
 	if err != nil {
 		panic(err)
 	}
-	http.Handle("/agent", h)
 
 	srv := httptest.NewServer(h)
 	defer srv.Close()
