@@ -46,14 +46,14 @@ func (s *Source) Read(ctx context.Context, thread string) (*Page, error) {
 
 // ReadAt returns what a page has shown of a thread when it had a version. Of a shared
 // field that has another value since, the value is not known: it is empty. The error
-// is state.ErrCompacted for a version that is not held any more, or is of another
-// thread.
+// is workspace.ErrInvalid for a version that the thread does not have, such as that
+// of another one, and state.ErrCompacted for one that is not held any more.
 func (s *Source) ReadAt(ctx context.Context, thread, version string) (*Page, error) {
 	name, _, _ := strings.Cut(version, ".")
 	number, _, _ := strings.Cut(name, "-")
 	n, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("page: %w: %q is no version", state.ErrCompacted, version)
+		return nil, fmt.Errorf("page: %w: %q is no version", workspace.ErrInvalid, version)
 	}
 	v, err := s.Manager.ViewAt(ctx, thread, n)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Source) ReadAt(ctx context.Context, thread, version string) (*Page, err
 	}
 	p, _ := s.page(v)
 	if known, _, _ := strings.Cut(p.Version, "."); known != name {
-		return nil, fmt.Errorf("page: %w: the version %q is of another thread", state.ErrCompacted, version)
+		return nil, fmt.Errorf("page: %w: the version %q is of another thread", workspace.ErrInvalid, version)
 	}
 	if p.Version != version {
 		for _, field := range sharedFields(v) {
