@@ -201,7 +201,7 @@ func (s *Source) Newest(ctx context.Context, thread string) (string, error) {
 	last, err := s.Manager.Summary(ctx, thread)
 	for _, b := range branches {
 		t, failed := s.Manager.Summary(ctx, workspace.Thread(user, b.Thread))
-		if err = errors.Join(err, failed); t.LastActive.After(last.LastActive) {
+		if err = errors.Join(err, failed); !t.LastActive.Before(last.LastActive) { // at once, the branch was later
 			last = t
 		}
 	}

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,7 @@ func TestNewest(t *testing.T) {
 	_, err = d.Await(t.Context(), branch.Thread, "b")
 	require.NoError(t, err)
 	require.Equal(t, branch.Thread, newest())
+	time.Sleep(2 * time.Millisecond) // times are stored in milliseconds
 	d.handle("c", "say:three")
 	require.Equal(t, thread, newest())
 }
