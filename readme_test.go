@@ -35,14 +35,14 @@ func goBlocks(text string) []string {
 	return blocks
 }
 
-func TestReadmeOpensWithExample(t *testing.T) {
-	readme, example := readFile(t, "README.md"), readFile(t, "example_quick_test.go")
+func TestTheGuideOpensWithExample(t *testing.T) {
+	guide, example := readFile(t, "docs/guide/README.md"), readFile(t, "example_quick_test.go")
 	source, output, found := strings.Cut(example, "\t// Output:\n")
 	require.True(t, found)
 	source = strings.NewReplacer("package state_test", "package main", "func Example()", "func main()").Replace(source) + "}\n"
-	require.Equal(t, source, goBlocks(readme)[0])
+	require.Equal(t, source, goBlocks(guide)[0])
 	output = strings.ReplaceAll(strings.TrimSuffix(output, "}\n"), "\t// ", "")
-	require.Contains(t, readme, "It prints\n\n```\n"+output+"```\n")
+	require.Contains(t, guide, "It prints\n\n```\n"+output+"```\n")
 }
 
 func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
@@ -53,12 +53,12 @@ func TestReadmeShowsTheOutputOfTheQuickstart(t *testing.T) {
 
 func TestCodeOfThePagesIsTested(t *testing.T) {
 	examples := readAll(t, "example_*_test.go", "*/example_test.go", "*/example_*_test.go", "*/*/example_*_test.go",
-		"examples/workflow/*_test.go", "examples/adk/*.go", "examples/durable/service/main.go",
+		"examples/workflow/*_test.go", "examples/adk/*.go", "examples/durable/*/main.go",
 		"adapter/*/example_test.go", "adapter/*/kit_test.go")
 	for _, page := range pages(t) {
 		blocks := goBlocks(readFile(t, page))
-		if page == "README.md" {
-			blocks = blocks[1:] // the program of TestReadmeOpensWithExample
+		if page == "docs/guide/README.md" {
+			blocks = blocks[1:] // the program of TestTheGuideOpensWithExample
 		}
 		for _, block := range blocks {
 			require.True(t, slices.ContainsFunc([]string{"", "\t", "\t\t", "\t\t\t"}, func(indent string) bool {

@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/loop"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/statetest/crash"
@@ -20,18 +23,39 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// open makes the options of the service, whose model has a script and whose bank
-// may be away.
+// refunds are what the bank of a case has refunded, in euros by order.
+var refunds = &state.Field[map[string]float64]{Name: "refunds", Owner: "ai", Read: state.Public, Handler: state.MergeMap[map[string]float64]()}
+
+type payment struct {
+	Order  string  `json:"order"`
+	Amount float64 `json:"amount"`
+}
+
+// open makes the options of a service such as this one, whose model has a script and
+// whose bank may be away.
 func open(p *crash.Process, replies ...statetest.Reply) *workspace.Options {
-	m := p.Model(provider.OpenAI, replies...)
-	return options(&http.Client{Transport: &wire.Transport{Base: m}}, func(ctx context.Context, key string, in order) error {
-		_, err := p.Effect(ctx, "refund", key, in)
+	client := &http.Client{Transport: &wire.Transport{Base: p.Model(provider.OpenAI, replies...)}}
+	sdk := openai.NewClient(option.WithHTTPClient(client), option.WithAPIKey("key"), option.WithBaseURL("http://model/v1"), option.WithMaxRetries(0))
+	request := openai.ChatCompletionNewParams{Model: "gpt-5.4-mini", Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("Be brief.")}}
+	ask := func(ctx context.Context, _ *loop.Turn) error {
+		answer := sdk.Chat.Completions.NewStreaming(ctx, request)
+		for answer.Next() {
+		}
+		return answer.Err()
+	}
+	refund := tool.Must(tool.New("refund", "Refund an order.", func(ctx context.Context, in payment) (map[string]float64, error) {
+		call, _ := tool.CallOf(ctx)
+		_, err := p.Effect(ctx, "refund", call.Key, in)
 		for err != nil && ctx.Err() == nil { // what has come of it is not known
 			time.Sleep(time.Second)
-			_, err = p.Effect(ctx, "refund", key, in)
+			_, err = p.Effect(ctx, "refund", call.Key, in)
 		}
-		return err
-	})
+		return map[string]float64{in.Order: in.Amount}, err
+	}, tool.To(refunds, ""), tool.NeedsApproval(func(_ context.Context, in payment) (string, bool) { return "much", in.Amount > 100 })))
+	return &workspace.Options{
+		Schema: state.MustSchema(state.Team{"ai": {"eve"}}, refunds),
+		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"ai": {Ask: ask, Tools: []*tool.Tool{refund}}}}),
+	}
 }
 
 // inFile opens the file of a case once more.
@@ -47,7 +71,6 @@ func inFile(t testing.TB) func() store.Store {
 
 // The processes of the service die at each point, in memory and in a file.
 func TestSurvivesCrashes(t *testing.T) {
-	t.Setenv("OPENAI_API_KEY", "key")
 	refund := func() statetest.Reply { return statetest.Call("refund", `{"order":"#W1","amount":120}`) }
 	ask := workspace.Message{ID: "1", Content: state.UserText("Refund my order #W1.")}
 	check := func(want map[string]float64) func(testing.TB, *workspace.View) {

@@ -2,14 +2,12 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +18,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/agentstate/state/statehttp"
+	"github.com/agentstate/state/workspace/page"
 )
 
 // TestMain lets the test binary be the service, so that nothing else has to be
@@ -31,6 +32,8 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
+
+const people = `{"Bearer a1": {"User": "ann", "Agent": "customer"}, "Bearer b1": {"User": "bob", "Agent": "customer"}, "Bearer e1": {"Agent": "employee"}}`
 
 // desk is some processes of the service on one file.
 type desk struct {
@@ -50,27 +53,8 @@ type process struct {
 	t    *testing.T
 	url  string
 	cmd  *exec.Cmd
-	out  lockedBuffer
 	done chan struct{} // closed when it has ended
 	err  error         // by then
-}
-
-// lockedBuffer is what a process prints.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 func (d *desk) start() *process {
@@ -78,10 +62,11 @@ func (d *desk) start() *process {
 	require.NoError(d.t, err)
 	addr := l.Addr().String()
 	require.NoError(d.t, l.Close())
-	p := &process{t: d.t, url: "http://" + addr + "/users/ann", done: make(chan struct{})}
-	p.cmd = exec.CommandContext(d.t.Context(), os.Args[0], "-addr", addr, "-db", d.file)
-	p.cmd.Env = append(os.Environ(), "SERVICE=1", "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+d.model, "GORACE=atexit_sleep_ms=0")
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, os.Stderr
+	p := &process{t: d.t, url: "http://" + addr, done: make(chan struct{})}
+	p.cmd = exec.CommandContext(d.t.Context(), os.Args[0])
+	p.cmd.Env = append(os.Environ(), "SERVICE=1", "ADDR="+addr, "DB="+d.file, "PEOPLE="+people,
+		"OPENAI_API_KEY=key", "OPENAI_BASE_URL="+d.model, "GORACE=atexit_sleep_ms=0")
+	p.cmd.Stdout, p.cmd.Stderr = os.Stdout, os.Stderr
 	require.NoError(d.t, p.cmd.Start())
 	go func() {
 		p.err = p.cmd.Wait()
@@ -114,9 +99,13 @@ func (p *process) wait() error {
 	}
 }
 
-// post posts a form, and returns the answer with its status.
-func (p *process) post(path string, form url.Values) (int, string) {
-	resp, err := http.PostForm(p.url+path, form)
+// do sends a request with a token, and returns the answer with its status.
+func (p *process) do(token, method, path, body string) (int, string) {
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
+	require.NoError(p.t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
 	require.NoError(p.t, err)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
@@ -124,40 +113,62 @@ func (p *process) post(path string, form url.Values) (int, string) {
 	return resp.StatusCode, string(answer)
 }
 
-func (p *process) says(id, text string) {
-	status, answer := p.post("/messages", url.Values{"id": {id}, "text": {text}})
+// says lets Ann send a message to a thread.
+func (p *process) says(thread, id, text string) {
+	body, err := json.Marshal(statehttp.Message{ID: id, Text: text})
+	require.NoError(p.t, err)
+	status, answer := p.do("a1", http.MethodPost, "/threads/"+thread+"/messages", string(body))
 	require.Equal(p.t, http.StatusOK, status, answer)
 }
 
-// event is what the test reads of an event.
-type event struct {
-	Kind      string
-	MessageID string `json:"message_id"`
-	Delta     string
-	Suspended int
-	Outcome   struct{ Status, Reply string }
+// page returns what a page shows of a thread of Ann.
+func (p *process) page(thread string) (got page.Page) {
+	status, answer := p.do("a1", http.MethodGet, "/threads/"+thread, "")
+	if status != http.StatusOK {
+		return got // nothing was said yet
+	}
+	require.NoError(p.t, json.Unmarshal([]byte(answer), &got))
+	return got
 }
 
-// events follows the events of the user, which a function gets one by one until
-// it returns true.
-func (p *process) events() (until func(func(event) bool)) {
+// shows waits until the page of a thread has a text.
+func (p *process) shows(thread, text string) {
+	require.Eventually(p.t, func() bool {
+		data, err := json.Marshal(p.page(thread))
+		require.NoError(p.t, err)
+		return strings.Contains(string(data), text)
+	}, 30*time.Second, 50*time.Millisecond, "%s", text)
+}
+
+// waiting returns the key of the call of a thread that waits.
+func (p *process) waiting(thread string) (key string) {
+	require.Eventually(p.t, func() bool {
+		for _, item := range p.page(thread).Items {
+			for _, part := range item.Parts {
+				if part.Call != nil && part.Call.State == page.CallWaiting {
+					key = part.Call.Key
+				}
+			}
+		}
+		return key != ""
+	}, 30*time.Second, 50*time.Millisecond)
+	return key
+}
+
+// events follows the events of a thread of Ann until one has a text.
+func (p *process) events(thread string) (until func(text string)) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	p.t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/events", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url+"/threads/"+thread+"/events", nil)
 	require.NoError(p.t, err)
+	req.Header.Set("Authorization", "Bearer a1")
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(p.t, err)
 	p.t.Cleanup(func() { resp.Body.Close() })
 	lines := bufio.NewScanner(resp.Body)
-	return func(is func(event) bool) {
+	return func(text string) {
 		for lines.Scan() {
-			data, ok := strings.CutPrefix(lines.Text(), "data: ")
-			if !ok {
-				continue
-			}
-			var e event
-			require.NoError(p.t, json.Unmarshal([]byte(data), &e))
-			if is(e) {
+			if strings.Contains(lines.Text(), text) {
 				return
 			}
 		}
@@ -165,29 +176,11 @@ func (p *process) events() (until func(func(event) bool)) {
 	}
 }
 
-// ended returns a function for until, which waits for the end of a message and
-// notes the reply.
-func ended(reply *string) func(event) bool {
-	return func(e event) bool {
-		*reply = e.Outcome.Reply
-		return e.Kind == "ended"
-	}
-}
-
-// view returns the JSON of the view.
-func (p *process) view() string {
-	resp, err := http.Get(p.url)
-	require.NoError(p.t, err)
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	require.NoError(p.t, err)
-	return string(data)
-}
-
+// An answer is shown as it comes. When its process is killed in the middle, another one
+// asks for it again.
 func TestAnotherProcessGoesOnInTheMiddleOfAnAnswer(t *testing.T) {
 	var asked int
 	var mu sync.Mutex
-	half := make(chan struct{})
 	d := newDesk(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		asked++
@@ -197,100 +190,88 @@ func TestAnotherProcessGoesOnInTheMiddleOfAnAnswer(t *testing.T) {
 			say(w, "Which order is it about?")
 			return
 		}
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the process is gone
 		send(w, object{"content": "Which order"}, nil)
-		close(half)
 		<-r.Context().Done()
 	})
 	a, b := d.start(), d.start()
-	until := a.events()
-	a.says("1", "Hello!")
-	<-half
-	text := ""
-	until(func(e event) bool { // tokens, as they come
-		text += e.Delta
-		return text == "Which order"
-	})
-	untilEnd := b.events()
-	b.says("2", "Are you there?") // waits behind the first
+	a.says("1", "m1", "Hello!")
+	a.events("1")("Which order")
+	b.says("1", "m2", "Are you there?") // waits behind the first
+	b.says("2", "m1", "Another thread")
+	b.shows("2", "Which order is it about?")
 	require.Error(t, a.end(syscall.SIGKILL))
 
-	var replies []string
-	untilEnd(func(e event) bool {
-		if e.Kind == "ended" {
-			replies = append(replies, e.MessageID+" "+e.Outcome.Status+" "+e.Outcome.Reply)
-		}
-		return len(replies) == 2
-	})
-	require.Equal(t, []string{"1 done Which order is it about?", "2 done Which order is it about?"}, replies)
-	require.Equal(t, 3, asked, "the answer that was not committed is asked for again")
-	b.says("1", "Hello!")
-	require.Contains(t, b.view(), `"number":4`)
-	require.NotContains(t, b.view(), `"number":5`)
+	require.Eventually(t, func() bool { return len(b.page("1").Items) == 4 && len(b.page("1").Turns) == 0 }, time.Minute, 50*time.Millisecond)
+	b.shows("1", "Are you there?")
+	mu.Lock()
+	require.Equal(t, 4, asked, "the answer that was not committed is asked for again")
+	mu.Unlock()
+	b.says("1", "m1", "Hello!") // has been handled
+	require.Len(t, b.page("1").Items, 4)
 	require.NoError(t, b.end(syscall.SIGTERM))
 }
 
 func TestARefundIsApproved(t *testing.T) {
 	d := newDesk(t, script)
 	a, b := d.start(), d.start()
-	untilA, untilB := a.events(), b.events()
-	a.says("1", "Refund my order #W1.")
-	var reply string
-	untilA(ended(&reply))
-	require.Empty(t, reply)
-	require.Empty(t, a.out.String(), "nothing is refunded")
-	require.Contains(t, a.view(), "120 euros are much")
-	b.says("2", "Are you there?")
-	untilB(func(e event) bool { return ended(&reply)(e) && e.MessageID == "2" })
-	require.Equal(t, "Which order is it about?", reply)
+	a.says("1", "m1", "Refund my order W1.")
+	key := a.waiting("1")
+	b.says("1", "m2", "Are you there?")
+	b.shows("1", "Which order is it about?")
 
 	// A process ends while nothing waits for it, and another one makes the call.
 	require.NoError(t, a.end(syscall.SIGTERM))
-	var v struct{ Suspended []struct{ Key string } }
-	require.NoError(t, json.Unmarshal([]byte(b.view()), &v))
-	require.Len(t, v.Suspended, 1)
-	key := v.Suspended[0].Key
-	status, answer := b.post("/approvals/call_1", url.Values{"by": {"eve"}})
-	require.Equal(t, http.StatusConflict, status, "the id of a call is no key: %s", answer)
-	status, answer = b.post("/approvals/"+key, url.Values{"by": {"mallory"}})
-	require.Equal(t, http.StatusForbidden, status, answer)
-	status, answer = b.post("/approvals/"+key, url.Values{"by": {"eve"}})
-	require.Equal(t, http.StatusOK, status, answer)
-	untilB(ended(&reply))
-	require.Equal(t, `It is done: {"#W1":120}`, reply)
-	require.Equal(t, "refunds 120 for #W1 with key "+key+"\n", b.out.String())
-	require.Contains(t, b.view(), `"refunds":{"#W1":120}`)
-	status, answer = b.post("/approvals/"+key, url.Values{"by": {"eve"}})
+	require.Equal(t, key, b.waiting("1"))
+	decide := func(token, query, key string) (int, string) {
+		return b.do(token, http.MethodPost, "/threads/1/decisions"+query, `{"id":"`+token+key+`","decisions":[{"key":"`+key+`","kind":"approve"}]}`)
+	}
+	for _, test := range []struct {
+		token, query, key string
+		status            int
+	}{
+		{"a1", "", key, http.StatusForbidden},                 // not a customer
+		{"b1", "?user=ann", key, http.StatusNotFound},         // whose threads are his own
+		{"nobody", "?user=ann", key, http.StatusUnauthorized}, // without a token
+		{"e1", "", key, http.StatusUnauthorized},              // without a customer
+		{"e1", "?user=ann", "call_1", http.StatusConflict},    // an id is no key
+		{"e1", "?user=ann", key, http.StatusOK},               // the employee
+		{"e1", "?user=ann", key, http.StatusOK},               // again, with the same id
+	} {
+		status, answer := decide(test.token, test.query, test.key)
+		require.Equal(t, test.status, status, "%+v: %s", test, answer)
+	}
+	b.shows("1", "It is done: order W1 is refunded with the key "+key)
+	status, answer := b.do("e1", http.MethodPost, "/threads/1/decisions?user=ann", `{"id":"late","decisions":[{"key":"`+key+`","kind":"approve"}]}`)
 	require.Equal(t, http.StatusConflict, status, answer)
+	status, _ = b.do("b1", http.MethodGet, "/threads/1?user=ann", "")
+	require.Equal(t, http.StatusNotFound, status, "a customer sees no thread of another one")
+	require.NoError(t, b.end(syscall.SIGTERM))
 }
 
-// Pages of other sites, and names that others have pointed to this machine, are
-// refused, and so are long bodies.
+// What attackers on the net send is refused.
 func TestRequestsThatAreRefused(t *testing.T) {
 	p := newDesk(t, script).start()
-	form := url.Values{"id": {"1"}, "text": {"Refund my order #W1."}}
-	request := func(change func(*http.Request)) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/messages", strings.NewReader(form.Encode()))
+	request := func(body string, change func(*http.Request)) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/threads/1/messages", strings.NewReader(body))
 		require.NoError(t, err)
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Authorization", "Bearer a1")
+		req.Header.Set("Content-Type", "application/json")
 		change(req)
 		resp, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		return resp.StatusCode
 	}
-	require.Equal(t, http.StatusForbidden, request(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }))
-	require.Equal(t, http.StatusForbidden, request(func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }))
-	require.Equal(t, http.StatusMisdirectedRequest, request(func(r *http.Request) { r.Host = "evil.example" }))
-	long := strings.Repeat("a", 2<<20)
-	status, _ := p.post("/messages", url.Values{"id": {"1"}, "text": {long}})
-	require.Equal(t, http.StatusBadRequest, status)
-	require.Equal(t, http.StatusBadRequest, request(func(r *http.Request) {
-		r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
-		r.Body = io.NopCloser(strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"text\"\r\n\r\n" + long + "\r\n--x--\r\n"))
-		r.ContentLength = -1
-	}))
-	require.NotContains(t, p.view(), "Refund")
-	require.Equal(t, http.StatusOK, request(func(*http.Request) {}))
+	const hello = `{"id":"m1","text":"Hello!"}`
+	require.Equal(t, http.StatusForbidden, request(hello, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }))
+	require.Equal(t, http.StatusForbidden, request(hello, func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }))
+	require.Equal(t, http.StatusMisdirectedRequest, request(hello, func(r *http.Request) { r.Host = "evil.example" }))
+	require.Equal(t, http.StatusUnauthorized, request(hello, func(r *http.Request) { r.Header.Del("Authorization") }))
+	require.Equal(t, http.StatusUnsupportedMediaType, request(hello, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }))
+	require.Equal(t, http.StatusRequestEntityTooLarge, request(`{"id":"m1","text":"`+strings.Repeat("a", 9<<20)+`"}`, func(*http.Request) {}))
+	require.Empty(t, p.page("1").Items)
+	require.Equal(t, http.StatusOK, request(hello, func(*http.Request) {}))
 }
 
 func TestAnAnswerIsFinishedBeforeTheProcessEnds(t *testing.T) {
@@ -302,56 +283,26 @@ func TestAnAnswerIsFinishedBeforeTheProcessEnds(t *testing.T) {
 		say(w, "Which order is it about?")
 	})
 	p := d.start()
-	p.says("1", "Hello!")
+	p.says("1", "m1", "Hello!")
+	until := p.events("1")
 	<-asked
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	time.AfterFunc(200*time.Millisecond, func() { close(goOn) })
+	until("about?") // a page sees the end of the answer
 	require.NoError(t, p.wait())
-	require.Contains(t, d.start().view(), `"Which order is it about?"`)
+	d.start().shows("1", "Which order is it about?")
 }
 
-// Two conversations of a user are handled at the same time, and go on in another
-// process when theirs is killed.
-func TestThreadsGoOnInAnotherProcess(t *testing.T) {
-	var mu sync.Mutex
-	asked := 0
-	both := make(chan struct{})
-	d := newDesk(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		asked++
-		n := asked
-		mu.Unlock()
-		if n > 2 {
-			say(w, "Which order is it about?")
-			return
+// The page of the guide counts the lines.
+func TestTheServiceIsShort(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	lines := 0
+	for line := range strings.Lines(string(source)) {
+		if strings.TrimSpace(line) != "" {
+			lines++
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the process is gone
-		if n == 2 {
-			close(both)
-		}
-		<-r.Context().Done()
-	})
-	a, b := d.start(), d.start()
-	for _, thread := range []string{"one", "two/.."} {
-		status, answer := a.post("/messages", url.Values{"id": {"1"}, "text": {"Hello " + thread}, "thread": {thread}})
-		require.Equal(t, http.StatusOK, status, answer)
+		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 100)
 	}
-	<-both // at the same time
-	require.Error(t, a.end(syscall.SIGKILL))
-	get := func(path string) string {
-		resp, err := http.Get(b.url + path)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		data, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		return string(data)
-	}
-	for _, thread := range []string{"one", "two/.."} {
-		require.Eventually(t, func() bool {
-			return strings.Contains(get("?thread="+url.QueryEscape(thread)), "Which order is it about?")
-		}, 30*time.Second, 100*time.Millisecond)
-	}
-	require.JSONEq(t, `{"one":"Hello one","two/..":"Hello two/.."}`, get("/threads"))
-	require.NotContains(t, b.view(), "Hello")
-	require.NoError(t, b.end(syscall.SIGTERM))
+	require.LessOrEqual(t, lines, 60)
 }
