@@ -384,7 +384,9 @@ func (c *commits) EmitInput(int, string, string) {}
 
 func (c *commits) Report(state.ToolCall, error) {}
 
-func (c *commits) Describe(*state.State) string { return "" }
+func (c *commits) Memory() string { return "" }
+
+func (c *commits) Redact(text string) string { return text }
 
 func (c *commits) CacheKey() string { return "" }
 

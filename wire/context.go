@@ -1,15 +1,28 @@
 package wire
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/internal/runctx"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/transcript"
 )
+
+// Fields is a function for [Transport].Context: it lets the model read the fields that
+// the handle on the State may read, as [state.State.Describe] does. In a run of package
+// workspace, all secrets of the workspace are masked, also where other values repeat
+// them.
+func Fields(ctx context.Context, st *state.State) string {
+	if run := runctx.RunOf(ctx); run != nil {
+		return run.Redact(st.Describe())
+	}
+	return st.Describe()
+}
 
 // withContext returns messages with a text behind them. If the user has spoken
 // last, it is the last part of what the user says: some servers refuse two

@@ -30,9 +30,8 @@
 // results have come late are at the end, the answer is recorded by
 // [loop.Turn.Said], and the turn is told whether a request that has failed may
 // succeed later. In a run of package workspace, calls that wait are said to
-// wait, the model is told what the workspace says of itself unless
-// Transport.Context says something else, and those who watch the workspace are
-// told what is streamed. RecordOnly does none of this.
+// wait, what is remembered of the user is at the end of the system prompt, and
+// those who watch the workspace are told what is streamed. RecordOnly does none of this.
 //
 // # What is recorded
 //

@@ -12,7 +12,6 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/wire"
-	"github.com/agentstate/state/workspace"
 )
 
 // A client sends instructions only. The conversation comes from the State in the
@@ -22,7 +21,7 @@ func Example() {
 	server := startModel()
 	defer server.Close()
 	client := &http.Client{Transport: &wire.Transport{
-		Context: func(_ context.Context, st *state.State) string { return st.Describe() },
+		Context: wire.Fields,
 	}}
 
 	order := &state.Field[string]{Name: "order"}
@@ -71,18 +70,15 @@ func ExampleOutsideConversation() {
 	// 1 1
 }
 
-// In a workspace, the contexts of runs carry the State. Its fields and what is
-// remembered about the user stand behind the conversation, and calls that wait
-// for a person are said to wait.
+// In a workspace, the contexts of runs carry the State. What is remembered about the
+// user is in the system prompt, its fields stand behind the conversation, and calls
+// that wait for a person are said to wait.
 func Example_workspace() {
 	transport := &wire.Transport{
-		Redact: true,
-		Window: &transcript.Window{Target: 60_000},
-		Cache:  true,
-		Context: func(ctx context.Context, _ *state.State) string {
-			run, _ := workspace.FromContext(ctx)
-			return workspace.Prompt(run)
-		},
+		Redact:  true,
+		Window:  &transcript.Window{Target: 60_000},
+		Cache:   true,
+		Context: wire.Fields,
 	}
 	client := &http.Client{Transport: transport} // for the SDK that Options.Run uses
 	fmt.Println(client.Transport == transport)

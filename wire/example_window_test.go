@@ -18,7 +18,7 @@ func Example_window() {
 		Base:    provider,
 		Cache:   true,
 		Window:  &transcript.Window{Target: 7000},
-		Context: func(_ context.Context, st *state.State) string { return st.Describe() },
+		Context: wire.Fields,
 	}
 	st := state.New(state.MustSchema(turnsField))
 	fmt.Println(chat(transport, st, 300))

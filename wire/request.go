@@ -51,7 +51,8 @@ func (t *Transport) complete(
 	s.tools = len(request.Tools)
 	s.prompt, s.format = request.Messages, format
 	profile := t.profileOf(ctx, request, format, at)
-	prompt, behind := t.ask(ctx, st, t.Prompt, masks), t.ask(ctx, st, t.contextOf(ctx), masks)
+	prompt, behind := t.ask(ctx, st, t.Prompt, masks), t.ask(ctx, st, t.Context, masks)
+	memory := t.memoryOf(ctx)
 	if s.continued && behind != "" { // the provider would keep it
 		prompt, behind = strings.TrimPrefix(prompt+"\n\n"+origin.TagContext(behind), "\n\n"), ""
 	} else if prompt != "" {
@@ -71,7 +72,7 @@ func (t *Transport) complete(
 				return sent{}, nil, err
 			}
 		} else {
-			if err := t.converse(ctx, st, &s, request, tokensBesides(request, s.prompt, behind), profile, masks); err != nil {
+			if err := t.converse(ctx, st, &s, request, tokensBesides(request, s.prompt, memory+behind), profile, masks); err != nil {
 				return sent{}, nil, err
 			}
 			request.Settings, s.container = nameSettings(ctx, st, request.Settings, format)
@@ -80,8 +81,11 @@ func (t *Transport) complete(
 	if behind != "" {
 		behind = origin.TagContext(behind)
 	}
-	if prompt != "" || behind != "" || len(s.history) > 0 || len(s.names) > 0 || len(request.Tools) > s.tools {
+	if prompt != "" || memory != "" || behind != "" || len(s.history) > 0 || len(s.names) > 0 || len(request.Tools) > s.tools {
 		request.Messages = slices.Concat(s.prompt, s.history)
+		if memory != "" {
+			request.Messages = withPrompt(request.Messages, memory, format)
+		}
 		if behind != "" {
 			request.Messages = withContext(request.Messages, behind, format, profile)
 		}
@@ -122,13 +126,15 @@ func (t *Transport) ask(
 	return masks.Redact(say(ctx, st))
 }
 
-// contextOf returns what says what the model should know of the State.
-func (t *Transport) contextOf(ctx context.Context) func(context.Context, *state.State) string {
+// memoryOf returns what the workspace in whose run the request is made remembers of
+// the user, for the end of the system prompt. It stands in front of what the user says:
+// there, a model would read it as the words of the user.
+func (t *Transport) memoryOf(ctx context.Context) string {
 	run := runctx.RunOf(ctx)
-	if t.Context != nil || run == nil || t.RecordOnly || isOutside(ctx) {
-		return t.Context
+	if run == nil || t.RecordOnly || isOutside(ctx) {
+		return ""
 	}
-	return func(_ context.Context, st *state.State) string { return run.Describe(st) }
+	return strings.TrimSuffix(run.Memory(), "\n")
 }
 
 // profileOf returns what the provider demands of the request.

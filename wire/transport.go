@@ -70,16 +70,17 @@ type Transport struct {
 	// is called for each request.
 	Prompt func(ctx context.Context, st *state.State) string
 
-	// Context returns what the model should know of the State and what changes,
-	// such as [state.State.Describe] or the time (default: in a run of
-	// package workspace, without RecordOnly, what its method Prompt says, and
-	// nothing elsewhere). It
+	// Context returns what the model should know of the State and what changes, such
+	// as [Fields], which shows them all, or the time (default: nothing). It
 	// stands between <context> tags behind the conversation: at the
 	// end of what the user has said last, or as a message of the user behind
 	// results of tools, if the rules of the Profile allow that. It is not
 	// recorded, and the next request does not have it. A request that continues a
 	// conversation which the provider holds has it in the system prompt, which
 	// the provider does not hold. Context is called for each request.
+	//
+	// What a workspace remembers of the user is at the end of the system prompt in
+	// each request of a run, without RecordOnly, whatever Context says.
 	Context func(ctx context.Context, st *state.State) string
 
 	// Cache prepares requests for the provider's prompt cache. A request to

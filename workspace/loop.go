@@ -130,7 +130,7 @@ func (r turnRun) Decided() (calls []state.ToolCall) {
 	return calls
 }
 
-func (r turnRun) Describe(st *state.State) string { return r.Prompt(st) }
+func (r turnRun) Memory() string { return r.Redact(r.memory.Prompt()) }
 
 // CacheKey returns the key under which a provider caches the conversation. It
 // does not tell the user's id.

@@ -42,7 +42,7 @@ func main() {
 	client := &http.Client{Transport: &wire.Transport{ // all that connects State and SDK
 		Window:  &transcript.Window{Target: 30_000},
 		Cache:   true,
-		Context: func(_ context.Context, st *state.State) string { return st.Describe() },
+		Context: wire.Fields,
 	}}
 	ctx, st, loop, lines := context.Background(), state.New(state.MustSchema(tasks)), newLoop(open(client)), bufio.NewScanner(os.Stdin)
 	for fmt.Print("> "); lines.Scan(); fmt.Print("> ") {

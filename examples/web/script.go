@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,9 +47,6 @@ func (s script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"want messages"}}`, http.StatusBadRequest)
 		return
 	}
-	for i := range in.Messages {
-		in.Messages[i].Content, _, _ = strings.Cut(in.Messages[i].Content, "<context>")
-	}
 	calls, number := 0, ""
 	for _, m := range in.Messages {
 		if m.Role == "tool" {
@@ -58,7 +54,6 @@ func (s script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		number = cmp.Or(orderNumber.FindString(m.Content), number) // the one that was named last
 	}
-	in.Messages = slices.DeleteFunc(in.Messages, func(m struct{ Role, Content string }) bool { return m.Role == "user" && m.Content == "" })
 	last := in.Messages[len(in.Messages)-1]
 	said := strings.ToLower(last.Content)
 	found := shop[number]

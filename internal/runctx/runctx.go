@@ -39,9 +39,10 @@ type Run interface {
 	// Report tells the log of the program of a call that has failed by a mistake of
 	// the program.
 	Report(c state.ToolCall, err error)
-	// Describe returns what a model should know of the workspace with the rights
-	// of a handle on its State.
-	Describe(st *state.State) string
+	// Memory returns what is remembered about the user, as a section of a system
+	// prompt. Redact masks all secrets of the workspace in a text.
+	Memory() string
+	Redact(text string) string
 	// CacheKey returns a name for the conversation, by which a provider finds what
 	// it has cached of it. Nobody can learn the user from it.
 	CacheKey() string

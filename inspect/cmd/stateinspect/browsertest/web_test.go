@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -162,10 +161,6 @@ func answers(answer func(said string, role string, r *http.Request, s stream)) h
 			return
 		}
 		last := in.Messages[len(in.Messages)-1]
-		if last.Role == "user" && strings.HasPrefix(last.Content, "<context>") {
-			last = in.Messages[len(in.Messages)-2]
-		}
-		said, _, _ := strings.Cut(last.Content, "\n\n<context>")
-		answer(said, last.Role, r, stream{w})
+		answer(last.Content, last.Role, r, stream{w})
 	})
 }
