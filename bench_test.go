@@ -11,7 +11,7 @@ import (
 	"github.com/agentstate/state"
 )
 
-// BenchmarkGoal measures the speed goals of docs/design.md: in each row a
+// BenchmarkGoal measures the speed goals of lab/goals: in each row a
 // baseline, which is what one would write without this package, and the subject.
 // scripts/bench runs it and prints the table.
 func BenchmarkGoal(b *testing.B) {

@@ -112,3 +112,99 @@
 // This is not an agent runtime or a model client, and it stores nothing by
 // itself.
 package state
+
+// How it is built, and why: for those who change the package.
+//
+// Cells. One write makes one immutable cell: the value, its version, and the
+// versions at which the field was last set from unset and last overwritten. A
+// join needs nothing else about the parent's side.
+//
+// Tree. Declared fields lie by slot on pages of 32, undeclared keys in a hash
+// trie. A read is an atomic load of the tree, of the page and of the cell,
+// without a lock. A writer holds the branch's lock and changes in place what
+// carries the branch's owner number; it copies everything else on the way. A
+// snapshot or a fork takes the pointer and gives the branch a new owner number,
+// at a cost that does not depend on the number of keys. A commit of several
+// fields writes to a copied tree that is published by one atomic store, so that
+// a reader without a lock sees all of its edits or none.
+//
+// Isolation. A plan per type, compiled once, says how values are checked,
+// copied, converted and encoded. Types that could not be read back from an
+// export are refused when the schema is made. Values in any fields are
+// normalised when they are stored, so that a live and a reloaded state are
+// equal.
+//
+// Secrets are stored behind a func, through which printers that walk memory by
+// reflection, such as the diffs of test libraries, do not get. The texts to
+// mask are the leaves of the value, found by a walk over the value and not over
+// its JSON: keys at any depth, bytes of any type, what a coding method writes
+// and what it hides.
+//
+// JSON. Every member name that this project defines is snake_case. The JSON of
+// messages is AgentKit's (type, role, content, stop_reason, tools), so that
+// recordings of AgentKit load unchanged. Members that a provider sent are kept
+// as they came.
+//
+// Rights are compiled with the schema into bits by slot, one set per agent; a
+// check is a bit test. Fields with the same readers form a visibility class.
+// Each record of the journal has its classes, and a reader skips those that it
+// does not see. Only fields that the writer sees count towards Limits.Keys.
+// Versions are common to all handles: an agent can tell that something was
+// written, but not what. Separate numbers for each agent would cost a journal
+// and counts for each class.
+//
+// A transaction is a branch that notes what it reads. When fn has returned,
+// each field that it read or overwrote must be unchanged. Fields that it only
+// wrote through handlers are merged by running the handlers again on the
+// current value. All of this is computed without the lock and then checked and
+// published under it.
+//
+// A branch keeps a net write per field: merge or overwrite, with the ops. Join
+// then decides per field over the sides that wrote it. The result depends only
+// on the order of the arguments.
+//
+// Handlers, Validate and the functions given to Field.Update are code of the
+// user and run without the lock. Those of one field of one branch take turns.
+// Without turns, concurrent writes of one field overtake each other and run
+// their functions again. If one function has a turn for a second, all that wait
+// for it get a ConflictError, because no State knows which goroutine calls it.
+// A long queue of quick functions does not fail.
+//
+// A write without a turn may still overtake another one, which then runs again.
+// After eight attempts, or 50 ms, others wait until it is done before they
+// write what it was overtaken at.
+//
+// A change holds what was written, not the result. Its record points to the
+// cells before and after. At undoes what came later, and therefore costs as
+// much as was changed since. For secrets the record holds neither value nor
+// cells: At shows them as they are now, and Revert leaves them unchanged. The
+// journal is bounded by count (Limits.Journal) and by 8 MiB of values per
+// state.
+//
+// Every result holds its prompt and history, and those repeat. All messages of
+// all results are in one table, and a result holds ranges of it, so memory and
+// export are linear. Messages are compared by their exact text, not by JSON
+// value, so that nothing is lost. The index of the table is a hint that all
+// versions share and every use checks. An unchanged beginning of the
+// conversation is compared by address. What remains of popped results is
+// bounded by bytes.
+//
+// A model's answer comes before its tools have run. Answer therefore completes
+// a result later: it finds the latest result in which the calls are open, pins
+// it by a number, and puts the answers behind the calls in the conversation, in
+// call order. It merges across branches as Append does. An output has at most
+// 256 calls, because results find theirs by comparing each with each.
+//
+// A Redactor is an automaton over the spellings of all secrets: as they are,
+// escaped as encoders of JSON do, in base64 and in hex. It runs over the text
+// and over views that undo one kind of escapes each. Each decision depends on a
+// bounded part of the text, so that one search serves Redact, which has the
+// whole text, and Writer, which searches again what it holds: the output is the
+// same for every chunking. The search is linear in the text. A mask that is
+// already in the text is never part of a secret, and a short secret next to it
+// is part of its word; otherwise the search would have to repeat until nothing
+// changes.
+//
+// Claims of a write that was overtaken are for addresses, not for the branch: a
+// function of Update that writes another field through the outer handle, which is
+// allowed, would wait for itself.

@@ -25,3 +25,19 @@
 // conversation repeats is no longer known, and is shown. If the Manager has no
 // schema, any value may be a secret, and the pages show none.
 package inspect
+
+// How it is built, and why: for those who change the package.
+//
+//   - Three packages. inspect serves. internal/view makes pages as plain masked
+//     structs, for format=json and the command's text. internal/html makes HTML
+//     of them. Open pages ask every two seconds with the name of the last write
+//     as ETag, without streams.
+//   - One type for what may be shown. Pages have the type text, which only a
+//     masker makes of what is in the store: secrets are masked, then the text
+//     is clipped, then invisible characters are escaped. Long values go through
+//     Redactor.Writer, so that a preview of 16 MiB costs what its first
+//     kilobyte costs.
+//   - Without a schema, more than values is hidden. Ids of messages and calls,
+//     causes, names of tools and keys of the memory are chosen by programs,
+//     people and models, and may repeat a secret that only the schema marks.
+//     Names of fields, agents and runs are shown.

@@ -29,3 +29,14 @@
 // A router marshals to JSON. [Parse] reads it back and finds fields by name.
 // All values of this package are immutable and safe for concurrent use.
 package route
+
+// How it is built, and why: for those who change the package.
+//
+// Rules are data: a predicate knows its field by name and its operation, so
+// that a router can be marshalled, explained and checked against a schema. Go
+// functions can be predicates and have names, so that rules with them can still
+// be read back. A predicate has three answers: yes, no, and none, for fields
+// that the handle may not read. None stays none under Not, And and Or;
+// otherwise a rule would reveal what is hidden. Rules have limits, in New as in
+// Parse, so that Parse reads what MarshalJSON writes. The instructions of
+// patterns are counted: 300 bytes can become 40 000.

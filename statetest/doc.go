@@ -31,3 +31,24 @@
 // Files of testdata are written if the test binary defines a boolean flag
 // update that is set, or with STATETEST_UPDATE=1.
 package statetest
+
+// How it is built, and why: for those who change the package.
+//
+// The kit answers what a test with a stub model cannot: whether a provider
+// would have accepted a request, and whether a run survives what happens to
+// processes.
+//
+//   - A Model checks like a provider. It uses package transcript on each
+//     request, in the format of the request.
+//   - Package crash compares what a loop asks with what it asks undisturbed. A
+//     committed answer is in the next request. A request that the undisturbed
+//     case does not have, or more requests than faults explain, was therefore
+//     made after the last word or for an answer that was there. Only turns of
+//     package tool are compared: what other programs ask may depend on the
+//     time.
+//   - Failures have no secrets. Values of Secret fields are masked before
+//     printing, and equal values have equal numbers, so that a difference stays
+//     readable.
+//
+// Its tests are a table of programs (internal/test/mistakes), each with one
+// mistake or none, and mutants of the kit itself.

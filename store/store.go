@@ -1,19 +1,3 @@
-// Package store keeps values, as bytes, under keys: in memory, in a file, on a
-// database server or on a cluster. A write can name the revision that it
-// replaces, so that no writer overwrites a change that it has not read.
-//
-// The package contains the interface [Store], the in-memory store [Memory] and
-// [Manager], the type that most programs use: it keeps strings and JSON under
-// keys with a common prefix. A program that gets a value, changes it and sets
-// it loses the changes that other programs make in between. [Manager.Update]
-// loses none.
-//
-// The durable stores are separate modules:
-//
-//	store/sqlitestore  SQLite in one file
-//	store/sqlstore     PostgreSQL, MariaDB and MySQL, and SQLite with any driver
-//	store/redisstore   Redis
-//	store/storetest    the conformance tests for any implementation of Store
 package store
 
 import (

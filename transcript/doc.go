@@ -51,3 +51,38 @@
 // made otherwise, and change none of them. Their time is proportional to the
 // messages. They are safe for concurrent use.
 package transcript
+
+// How it is built, and why: for those who change the package.
+//
+// Calls and results are paired by key, and by position and id where one has no
+// key: ids repeat, and some providers send none. Where it is undecidable which
+// of several calls a result answers, it answers none of them, because a wrong
+// guess tells a model that a call did what it did not do.
+//
+// Everything else builds on groups, the sets of messages that a provider
+// accepts together or not at all. Trims drop whole groups and keep the request
+// that the rest answers. Check is a list of rules per provider, each with the
+// documentation or the issue where it was seen. Repair is a sequence of passes,
+// each of which removes what one kind of rule finds. Its laws: the result has
+// no findings, a valid history stays as it is, and a second repair changes
+// nothing.
+//
+// A Window is a view, and cuts nothing: the page of the user shows the whole
+// conversation. Its beginning is a count and the hash of a message's content,
+// which frameworks leave alone. It is stored in a hidden slot of the State,
+// because a closure would forget it with the process. It moves in steps, since
+// a limit that is held exactly misses the cache at every message. The messages
+// in front of it that it always shows are stored as well: a call that waited at
+// the move is shown until the next, even when its result has come. Tokens are
+// those that the provider has reported, and an estimate of what is new. The
+// ratio of estimate and report is damped by 2 000 tokens, because the
+// provider's own prompt is most of a short request. The table of a real
+// tokenizer has megabytes and is right for one provider. What is shown of a
+// large result is its two ends: files begin with what they are, and logs end
+// with what went wrong. The State decides how much, in Limits, when it records
+// the result, and stores a number: all results pass through it, also those of
+// adapters and of people's decisions, and a limit of each request would change
+// old results with the program, so that the cache misses. Shown makes the text
+// last, behind the masks, because the note names recall only for agents that
+// have it. The number is such that no secret is cut: no redactor finds half of
+// one.

@@ -73,3 +73,60 @@
 // Events of OpenAI are passed on without "error":null, which openai-go takes for an
 // error.
 package wire
+
+// How it is built, and why: for those who change the package.
+//
+// Every SDK has its own types for messages, and none of them is lossless: a
+// member that a release does not know is dropped, large integers are rounded,
+// an item without a type makes the whole input vanish. An adapter per SDK would
+// convert to and from these types, and follow a release a week. All SDKs let
+// their user set an http.Client, and package provider reads and writes the
+// bytes there without loss. One http.RoundTripper therefore replaces all
+// adapters.
+//
+//   - The context carries the State. All users of a program share a client, and
+//     every SDK passes its context on. Without a State, the answer would be
+//     plausible and wrong: that is an error, unless it is said by NewContext
+//     with nil.
+//   - RecordOnly says who has the conversation: the program, and by default the
+//     State. Then the messages of the request come first because they are
+//     instructions. The whole is repaired, since ids must not repeat between
+//     examples in a prompt and the conversation. With RecordOnly, the purpose
+//     of the request is unknown, so the answer is pushed, and the body stays
+//     byte for byte for the prompt cache.
+//   - What changes stands behind what stays. With a description of the state in
+//     the system prompt, 1 to 12 % of the bytes began the next request, and the
+//     provider's cache missed. Context stands at the end of what the user said
+//     last, since servers refuse two messages of the user in a row. The memory
+//     of a workspace changes rarely, and is in the system prompt.
+//   - A stream is recorded at its last event, before its reader gets the event.
+//     openai-go stops at [DONE], many loops break there and close late or
+//     never, and nobody reads the error of Close: waiting for the end of the
+//     body would record nothing. Once an answer is recorded, an error of the
+//     connection is the end of the body, so that reader and State agree on
+//     whether there is an answer.
+//   - An answer that cannot be recorded is an error of the body, with its last
+//     bytes: what was paid for reaches the reader. A Loop hears of it besides,
+//     since many readers stop before the end. From RoundTrip the error would
+//     make SDKs repeat the call. anthropic-sdk-go repeats even after an error
+//     of the body, unless the response has the header x-should-retry: false,
+//     which it gets.
+//   - genai does not go on with an answer by itself. Its second request, with a
+//     continuation token, would have to replace an answer that is recorded,
+//     charged to a budget, shown and perhaps committed: nothing in the first
+//     request says whether a second one will come. It is refused, with what to
+//     set; the answer then ends with StopLength.
+//   - A cut stream is an error. Six of the seven clients take an orderly end of
+//     the body in the middle of an answer for success.
+//   - A refused picture is withheld, and not removed. One that the provider
+//     refuses makes every later request fail, which is the most reported fault
+//     of agents. The conversation keeps it, and requests have a text in its
+//     place. A piece is known by what it holds, or by the key of its call, so
+//     that trims, windows and forks find it without places. What is withheld is
+//     stored beside the windows and not in results, which workspaces drop, and
+//     in the commit of the answer that was accepted without it: after a crash
+//     before that, the provider refuses it once more. The retry is inside
+//     RoundTrip, below every SDK and loop.
+//   - Only errors that are known are acted on, by words with a source, or
+//     because they name a part. A guess at any other 400 would hide what the
+//     user said because a schema was wrong.

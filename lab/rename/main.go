@@ -1,5 +1,5 @@
 // Command rename gives the names of the library that have changed to a tree
-// that was written with the old ones. CHANGELOG lists them.
+// that was written with the old ones..
 //
 //	go -C lab run ./rename [-base COMMIT] DIR…
 //

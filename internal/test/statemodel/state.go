@@ -112,7 +112,7 @@ type joinSide struct {
 	over, computed bool
 }
 
-// join is design.md 4.4.2: it joins branches into s, or changes nothing.
+// join joins branches into s, or changes nothing.
 func (s *stateModel) join(branches []*stateModel) error {
 	for i, b := range branches {
 		if b.parent != s || slices.Contains(branches[:i], b) {
