@@ -2,7 +2,7 @@ package state_test
 
 import (
 	"reflect"
-	"strings"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,22 +14,23 @@ import (
 	"github.com/agentstate/state/wire"
 )
 
+// Each option stands on the page of its subject.
 func TestTheGuideListsEveryOption(t *testing.T) {
-	page := readFile(t, "docs/guide/options.md")
-	for heading, options := range map[string]reflect.Type{
-		"Field":             reflect.TypeFor[state.Field[any]](),
-		"Limits":            reflect.TypeFor[state.Limits](),
-		"loop.Loop":         reflect.TypeFor[loop.Loop](),
-		"wire.Transport":    reflect.TypeFor[wire.Transport](),
-		"transcript.Window": reflect.TypeFor[transcript.Window](),
-		"inspect.Options":   reflect.TypeFor[inspect.Options](),
+	for _, subject := range []struct {
+		page    string
+		options reflect.Type
+	}{
+		{"fields", reflect.TypeFor[state.Field[any]]()},
+		{"fields", reflect.TypeFor[state.Limits]()},
+		{"loop", reflect.TypeFor[loop.Loop]()},
+		{"wire", reflect.TypeFor[wire.Transport]()},
+		{"conversations", reflect.TypeFor[transcript.Window]()},
+		{"observability", reflect.TypeFor[inspect.Options]()},
 	} {
-		_, section, found := strings.Cut(page, "\n## "+heading+"\n")
-		require.True(t, found, heading)
-		section, _, _ = strings.Cut(section, "\n## ")
-		for _, field := range reflect.VisibleFields(options) {
+		page := readFile(t, "docs/guide/"+subject.page+".md")
+		for _, field := range reflect.VisibleFields(subject.options) {
 			if field.IsExported() {
-				require.Contains(t, section, "`"+field.Name+"`", heading)
+				require.Regexp(t, "`(\\w+\\.)?"+regexp.QuoteMeta(field.Name)+"`", page, subject.page)
 			}
 		}
 	}

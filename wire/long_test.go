@@ -112,8 +112,8 @@ func chat(transport *wire.Transport, st *state.State, turns int) error {
 
 func describe(_ context.Context, st *state.State) string { return st.Describe() }
 
-// TestCostOfLongChats compares ways to show a model a long conversation. The page
-// on windows in the guide has the figures of 1 000 turns, with STATE_EFFORT=10.
+// TestCostOfLongChats compares ways to show a model a long conversation. The figures
+// of 1 000 turns, with STATE_EFFORT=10, are in lab/reports/conversations.md.
 func TestCostOfLongChats(t *testing.T) {
 	turns := effort.Runs(100)
 	messages := &state.Field[[]state.Message]{Name: state.Messages.Name, Handler: transcript.KeepLast(60).Handler()}

@@ -11,19 +11,21 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
+// Each option, and each member of a message, stands on the page of workspaces.
 func TestTheGuideListsEveryOption(t *testing.T) {
-	page, err := os.ReadFile("../docs/guide/options.md")
+	page, err := os.ReadFile("../docs/guide/workspaces.md")
 	require.NoError(t, err)
-	for heading, options := range map[string]reflect.Type{
-		"workspace.Options": reflect.TypeFor[workspace.Options](),
-		"workspace.Message": reflect.TypeFor[workspace.Message](),
+	_, settings, found := strings.Cut(string(page), "\n## Settings\n")
+	require.True(t, found)
+	ofOptions, ofMessage, found := strings.Cut(settings, "`workspace.Message`:")
+	require.True(t, found)
+	for section, options := range map[string]reflect.Type{
+		ofOptions: reflect.TypeFor[workspace.Options](),
+		ofMessage: reflect.TypeFor[workspace.Message](),
 	} {
-		_, section, found := strings.Cut(string(page), "\n## "+heading+"\n")
-		require.True(t, found, heading)
-		section, _, _ = strings.Cut(section, "\n## ")
 		for _, field := range reflect.VisibleFields(options) {
 			if field.IsExported() {
-				require.Contains(t, section, "`"+field.Name+"`", "docs/guide/options.md, "+heading)
+				require.Contains(t, section, "`"+field.Name+"`")
 			}
 		}
 	}
