@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/wire"
@@ -49,7 +50,7 @@ func answering(transport wire.Transport, header http.Header, body io.ReadCloser)
 }
 
 func TestAnAnswerWithoutEndIsAnError(t *testing.T) {
-	const limit = 1 << 20
+	limit := effort.Runs(1 << 20)
 	for name, c := range map[string]struct{ begin, again string }{
 		"space":            {"", " "},
 		"a web page":       {"<html>", "<p>Hello</p>\n"},

@@ -4,8 +4,8 @@
 //
 // STATE_EFFORT is a factor on the number of cases of every random test:
 // programs, histories, schedules, killed and stopped processes, and the checks
-// of package rapid. The default, 1, is for go test ./... on a laptop. CI sets a
-// larger one.
+// of package rapid. The default, 0.25, is for go test ./... on a laptop, and
+// leaves out tests that take long. CI sets 1 and more.
 //
 // STATE_SEED is the number from which the cases are made. A random test that
 // fails prints it, so that the cases of its run can be made again. Without it,
@@ -58,13 +58,13 @@ func Cost(t testing.TB) {
 	}
 }
 
-// SkipShort skips a test with -short. CI sets that under the race detector, for
-// tests that take long there and have one goroutine: they measure sizes, or try
-// every case of something.
+// SkipShort skips a test that takes long and has one goroutine, because it measures
+// sizes, or tries every case of something: with -short, which CI sets under the race
+// detector, and unless STATE_EFFORT is 1 or more.
 func SkipShort(t testing.TB) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("takes long under the race detector, and has one goroutine")
+	if testing.Short() || factor < 1 {
+		t.Skip("takes long: STATE_EFFORT=1 without -short runs it")
 	}
 }
 
@@ -79,7 +79,7 @@ func LogSeed(t testing.TB) uint64 {
 func readFactor() float64 {
 	text := os.Getenv("STATE_EFFORT")
 	if text == "" {
-		return 1
+		return 0.25
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n >= 0 && n <= 1e6) {
