@@ -1,21 +1,23 @@
 package crash_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/internal/test/looptest"
+	"github.com/agentstate/state/statetest/crash"
 	"github.com/agentstate/state/store"
 )
 
-func TestLoopSurvivesCrashes(t *testing.T) {
-	for name, test := range looptest.OneAgent() {
-		t.Run(name, test.Run)
-	}
-}
+func TestLoopSurvivesCrashes(t *testing.T) { runEach(t, looptest.OneAgent()) }
 
-func TestLoopOfTwoAgentsSurvivesCrashes(t *testing.T) {
-	for name, test := range looptest.TwoAgents() {
+func TestLoopOfTwoAgentsSurvivesCrashes(t *testing.T) { runEach(t, looptest.TwoAgents()) }
+
+// runEach runs tests with each single fault, and with as many pairs as STATE_EFFORT says.
+func runEach(t *testing.T, tests map[string]crash.Test) {
+	for name, test := range tests {
+		test.Pairs = cmp.Or(test.Pairs, effort.Runs(100))
 		t.Run(name, test.Run)
 	}
 }
