@@ -114,6 +114,23 @@
 // history. During a run nothing is cut.
 package workspace
 
+// The files, by what they are about, for those who change the package.
+//
+//   - A Manager: manager.go, open.go, options.go, core.go, settings.go, info.go,
+//     schema.go, names.go, errors.go, stats.go, logger.go, alarm.go.
+//   - A message on its way: message.go, handle.go, join.go, line.go, slots.go,
+//     do.go, drain.go, code.go, finish.go.
+//   - A run: newrun.go, run.go, context.go, commit.go, transaction.go, loop.go,
+//     unfinished.go, windows.go.
+//   - Who holds it: lease.go, renewal.go, holder.go, recovery.go, clock.go.
+//   - Calls that wait: suspended.go, decide.go, notice.go.
+//   - The content: workspace.go, memory.go, memorytools.go, prompt.go, records.go,
+//     revert.go, fork.go, thread.go, users.go, shared.go, sharing.go.
+//   - What is shown: view.go, reader.go, summary.go, masked.go, redaction.go,
+//     watch.go, event.go, feed.go, live.go, livefeed.go, runchanges.go.
+//   - Operators: operator.go, maintenance.go, verify.go, transfer.go, tidy.go,
+//     operation.go, tracer.go.
+
 // How it is built, and why: for those who change the package.
 //
 // One user's state, on any store, changed by one run at a time. Three things
