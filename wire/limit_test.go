@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/test/effort"
 	"github.com/agentstate/state/provider"
 	"github.com/agentstate/state/statetest"
 	"github.com/agentstate/state/wire"
@@ -50,7 +49,7 @@ func answering(transport wire.Transport, header http.Header, body io.ReadCloser)
 }
 
 func TestAnAnswerWithoutEndIsAnError(t *testing.T) {
-	limit := effort.Runs(1 << 20)
+	const limit = 1 << 20
 	for name, c := range map[string]struct{ begin, again string }{
 		"space":            {"", " "},
 		"a web page":       {"<html>", "<p>Hello</p>\n"},

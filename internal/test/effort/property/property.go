@@ -13,7 +13,7 @@ import (
 // Before the flags of the command line are parsed, so that -rapid.checks still
 // has the last word.
 func init() {
-	set("rapid.checks", strconv.Itoa(effort.Runs(50)))
+	set("rapid.checks", strconv.Itoa(max(50, effort.Runs(50))))
 	set("rapid.seed", strconv.FormatUint(effort.Draw(0), 10)) // with 0, a random one
 }
 
@@ -24,7 +24,7 @@ func set(name, value string) {
 }
 
 // Check fails t with the smallest case that it finds for which holds fails. It
-// tries 50 cases, multiplied by STATE_EFFORT, and a fifth of them with -short.
+// tries 50 cases, multiplied by a STATE_EFFORT above 1, and a fifth of them with -short.
 func Check(t rapid.TB, holds func(*rapid.T)) {
 	t.Helper()
 	rapid.Check(t, holds)
