@@ -184,10 +184,9 @@ func TestWhatIsTakenBackWasNotSeen(t *testing.T) {
 		write(t, promoted, standby)
 		db.swap(promoted)
 		db.away.Store(false)
-		v, err = other.View(t.Context(), "ann")
+		_, err = other.View(t.Context(), "ann")
 		require.NoError(t, err)
-		require.NotNil(t, v.Run)
-		close(finish) // for the run, if it is made again
+		close(finish) // for the run, if it is made again, as its end may be at that time
 		require.Equal(t, "paid", (<-told).Reply)
 		for _, m := range []*workspace.Manager{m, other} {
 			for user, err := range m.RolledBack(t.Context()) {
