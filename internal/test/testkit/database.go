@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,6 +51,7 @@ func CauseDeadlock(t testing.TB, kind string, db *sql.DB, tx *sql.Tx, table stri
 	done := make(chan error, 1)
 	go func() { done <- lock(other, 1) }()
 	for waits := false; !waits; {
+		time.Sleep(150 * time.Millisecond) // who asks InnoDB again within 0.1 s is told the same
 		require.NoError(t, db.QueryRowContext(ctx, waiting).Scan(&waits))
 	}
 	err = lock(tx, 2)
