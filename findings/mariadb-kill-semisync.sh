@@ -8,14 +8,15 @@
 # Seen on 2026-11-28 on Debian 12 with mariadb-server-core and mariadb-client-core 1:10.11.19-0+deb12u1.
 set -euo pipefail
 
-version=1:10.11.19-0+deb12u1
+packages='mariadb-server-core@1:10.11.19-0+deb12u1 mariadb-client-core@1:10.11.19-0+deb12u1 libmariadb3@1:10.11.19-0+deb12u1'
+packages+=' libaio1@0.3.113-4 liburing2@2.3-3 libnuma1@2.0.16-1 libedit2@3.1-20221030-2 libncurses6@6.4-4'
 folder=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || { kill -9 "$server"; wait "$server" || true; } 2>/dev/null; rm -rf -- "$folder"' EXIT
 cd -- "$folder"
 {
 	apt-get update
-	apt-get download "mariadb-server-core=$version" "mariadb-client-core=$version" libmariadb3 libaio1 liburing2 libnuma1 libedit2 libncurses6
+	apt-get download ${packages//@/=}
 } >get.log 2>&1 || {
 	cat get.log >&2
 	exit 1
@@ -84,6 +85,6 @@ echo "KILL QUERY: $query"
 acknowledged=$(sql "show status like 'Rpl_semi_sync_master_yes_tx'" | grep -o '[0-9]*$')
 echo "replicas have acknowledged $acknowledged"
 [ "$lost" = "$ended" ] && [ "$succeeded" -gt 0 ] && [ "$query" = 'success, warnings: 0' ] && [ "$acknowledged" = 0 ] || {
-	echo 'the behaviour has changed' >&2
+	echo 'it has changed' >&2
 	exit 1
 }
