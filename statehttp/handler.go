@@ -100,6 +100,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	var err error
 	h.guard, err = pagehttp.NewGuard(pagehttp.Config{
 		Package: "statehttp", Methods: "GET, POST, DELETE", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: Status,
+		Refuse: refuse,
 	})
 	if err != nil {
 		return nil, err
@@ -166,14 +167,21 @@ func (c *call) exists() error {
 }
 
 func (c *call) answer(status int, v any) {
+	if err := answer(c.w, status, v); err != nil {
+		c.fail(err)
+	}
+}
+
+// answer answers with JSON, unless v has none.
+func answer(w http.ResponseWriter, status int, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
-		c.fail(err)
-		return
+		return err
 	}
-	c.w.Header().Set("Content-Type", "application/json")
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(data)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
+	return nil
 }
 
 // errAnswered is an error whose answer was sent.
@@ -189,7 +197,12 @@ func (c *call) fail(err error) {
 	if errors.Is(err, ErrForbidden) {
 		text = http.StatusText(status)
 	}
-	c.answer(status, map[string]string{"error": text})
+	refuse(c.w, text, status)
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, text string, status int) {
+	_ = answer(w, status, map[string]string{"error": text}) // a text has one
 }
 
 // read reads the body of a request.

@@ -228,6 +228,7 @@ func TestRefusedRequests(t *testing.T) {
 	} {
 		status, text := s.do("POST", "/threads/1/decisions", c.body, append(c.header, "Agent", "boss")...)
 		require.Equal(t, c.status, status, "%s: %s", name, text)
+		require.Regexp(t, `^{"error":".+"}$`, text, name)
 		require.NotContains(t, text, "secret reason")
 	}
 	require.Len(t, s.waiting("1"), 15, "nothing is decided")

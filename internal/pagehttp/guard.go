@@ -34,6 +34,8 @@ type Config struct {
 	MaxBody int64           // default 8 MiB
 	Logger  *slog.Logger    // of errors whose text is not shown (default: slog.Default)
 	Status  func(error) int // of HTTP
+	// Refuse answers a request that is refused (default: the text, as http.Error).
+	Refuse func(w http.ResponseWriter, text string, status int)
 }
 
 // Guard refuses the requests of the pages of other sites, of nobody, under names that
@@ -50,6 +52,9 @@ func NewGuard(c Config) (*Guard, error) {
 	c.MaxBody = cmp.Or(c.MaxBody, 8<<20)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.Refuse == nil {
+		c.Refuse = http.Error
 	}
 	g := &Guard{Config: c, origins: http.NewCrossOriginProtection()}
 	for _, origin := range c.Trusted {
@@ -69,22 +74,22 @@ func (g *Guard) Admit(w http.ResponseWriter, r *http.Request) bool {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	switch {
-	case !g.knows(r):
-		http.Error(w, "this server has another name: its program names it in Options.Hosts", http.StatusMisdirectedRequest)
+	case !g.isNamed(r):
+		g.Refuse(w, "this server has another name: its program names it in Options.Hosts", http.StatusMisdirectedRequest)
 		return false
 	case g.share(w, r):
 		return false
 	case g.origins.Check(r) != nil:
-		http.Error(w, "the request comes from another site", http.StatusForbidden)
+		g.Refuse(w, "the request comes from another site", http.StatusForbidden)
 		return false
 	}
 	return true
 }
 
-// knows reports whether the request names this server. On a loopback address, a name
+// isNamed reports whether the request names this server. On a loopback address, a name
 // that somebody has pointed to this machine is refused: to a browser, the page of that
 // name would not be another site.
-func (g *Guard) knows(r *http.Request) bool {
+func (g *Guard) isNamed(r *http.Request) bool {
 	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if at == nil {
 		return true
@@ -123,9 +128,9 @@ func (g *Guard) share(w http.ResponseWriter, r *http.Request) (answered bool) {
 func (g *Guard) Knows(w http.ResponseWriter, user, agent string, err error) bool {
 	switch {
 	case err != nil && g.Status(err) == http.StatusForbidden:
-		http.Error(w, "forbidden", http.StatusForbidden)
+		g.Refuse(w, "forbidden", http.StatusForbidden)
 	case err != nil || user == "" || agent == "":
-		http.Error(w, "unauthorized", http.StatusUnauthorized)
+		g.Refuse(w, "unauthorized", http.StatusUnauthorized)
 	default:
 		return true
 	}
@@ -136,7 +141,7 @@ func (g *Guard) Knows(w http.ResponseWriter, user, agent string, err error) bool
 // answered, if there are too many.
 func (g *Guard) Enter(w http.ResponseWriter, user string) (leave func(), ok bool) {
 	if !g.slots.enter(user) {
-		refuse(w, "too many streams of one user", http.StatusTooManyRequests)
+		g.refuseForNow(w, "too many streams of one user", http.StatusTooManyRequests)
 		return nil, false
 	}
 	return func() { g.slots.leave(user) }, true
@@ -146,24 +151,24 @@ func (g *Guard) Enter(w http.ResponseWriter, user string) (leave func(), ok bool
 // there are too many.
 func (g *Guard) Begin(w http.ResponseWriter) (end func(), ok bool) {
 	if !g.slots.begin() {
-		refuse(w, "too many streams", http.StatusServiceUnavailable)
+		g.refuseForNow(w, "too many streams", http.StatusServiceUnavailable)
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return g.slots.end, true
 }
 
-// refuse answers a request that may be sent again later.
-func refuse(w http.ResponseWriter, text string, status int) {
+// refuseForNow answers a request that may be sent again later.
+func (g *Guard) refuseForNow(w http.ResponseWriter, text string, status int) {
 	w.Header().Set("Retry-After", "5")
-	http.Error(w, text, status)
+	g.Refuse(w, text, status)
 }
 
 // Body returns the body of a request, which is JSON. It reports false, and has
 // answered, if there is none.
 func (g *Guard) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		http.Error(w, "want application/json", http.StatusUnsupportedMediaType)
+		g.Refuse(w, "want application/json", http.StatusUnsupportedMediaType)
 		return nil, false
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
@@ -172,11 +177,11 @@ func (g *Guard) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	case err == nil:
 		return data, true
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		http.Error(w, "the body takes too long", http.StatusRequestTimeout)
+		g.Refuse(w, "the body takes too long", http.StatusRequestTimeout)
 	case errors.As(err, &tooLarge):
-		http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+		g.Refuse(w, "the body is too large", http.StatusRequestEntityTooLarge)
 	default:
-		http.Error(w, "the body cannot be read", http.StatusBadRequest)
+		g.Refuse(w, "the body cannot be read", http.StatusBadRequest)
 	}
 	return nil, false
 }
