@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -107,17 +106,7 @@ func TestCacheKeysOfOpenAI(t *testing.T) {
 			keys := func(transport *wire.Transport, body string, users ...string) (keys []string) {
 				client := newClient(t, transport)
 				m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
-					req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+a.path, strings.NewReader(body))
-					if err != nil {
-						return err
-					}
-					resp, err := client.Do(req)
-					if err != nil {
-						return err
-					}
-					defer resp.Body.Close()
-					_, err = readAll(resp)
-					return err
+					return callModel(ctx, client, server.URL+a.path, body)
 				}})
 				require.NoError(t, err)
 				defer m.Close()

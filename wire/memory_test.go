@@ -2,8 +2,6 @@ package wire_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -22,23 +20,12 @@ import (
 func chatInWorkspace(t *testing.T, a api, streamed bool, transport *wire.Transport, remembered map[string]string) *recorder {
 	server := newRecorder(t, a, streamed)
 	client := newClient(t, transport)
-	ask := func(ctx context.Context, _ *loop.Turn) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+a.pathOf(streamed), strings.NewReader(a.body(streamed)))
-		if err != nil {
-			return err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		_, err = io.Copy(io.Discard, resp.Body)
-		return err
-	}
 	city, card := &state.Field[string]{Name: "city"}, &state.Field[string]{Name: "card", Secret: true}
 	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{
 		Schema: state.MustSchema(city, card),
-		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"": {Ask: ask}}}),
+		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"": {Ask: func(ctx context.Context, _ *loop.Turn) error {
+			return callModel(ctx, client, server.URL+a.pathOf(streamed), a.body(streamed))
+		}}}}),
 	})
 	require.NoError(t, err)
 	defer m.Close()

@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,19 +39,9 @@ func TestLargeResultsInWorkspaces(t *testing.T) {
 		if recall {
 			tools = append(tools, loop.Recall())
 		}
-		client := &http.Client{Transport: &wire.Transport{Base: p, Redact: true, Window: &transcript.Window{Target: 30_000}, Context: func(context.Context, *state.State) string { return "" }}}
+		client := &http.Client{Transport: &wire.Transport{Base: p, Redact: true, Window: &transcript.Window{Target: 30_000}}}
 		agent := loop.Agent{Tools: tools, Ask: func(ctx context.Context, _ *loop.Turn) error {
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+chatPath, strings.NewReader(`{"model":"m"}`))
-			if err != nil {
-				return err
-			}
-			resp, err := client.Do(req)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			_, err = io.Copy(io.Discard, resp.Body)
-			return err
+			return callModel(ctx, client, "http://model"+chatPath, `{"model":"m"}`)
 		}}
 		send := func(msg workspace.Message) *workspace.View {
 			m, err := workspace.Open(t.Context(), db, &workspace.Options{Schema: schema, Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"": agent}})})

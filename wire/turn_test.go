@@ -68,23 +68,28 @@ func asksOf(base http.RoundTripper, path, body string) func(context.Context, *lo
 func asksOfTransport(transport *wire.Transport, path, body string) func(context.Context, *loop.Turn) error {
 	client := &http.Client{Transport: transport}
 	return func(ctx context.Context, _ *loop.Turn) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+path, strings.NewReader(body))
-		if err != nil {
-			return err
-		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusOK {
-			return errors.New(resp.Status) // as an SDK does, which knows more of it
-		}
-		return nil
+		return callModel(ctx, client, "http://model"+path, body)
 	}
+}
+
+// callModel sends a request to its end, as an agent does by an SDK.
+func callModel(ctx context.Context, client *http.Client, url, body string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status) // as an SDK does, which knows more of it
+	}
+	return nil
 }
 
 const chatPath = "/v1/chat/completions"

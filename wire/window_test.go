@@ -3,8 +3,6 @@ package wire_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -68,17 +66,7 @@ func TestWindowsAreStoredInWorkspaces(t *testing.T) {
 		}}
 		client := newClient(t, transport)
 		m, err := workspace.Open(t.Context(), db, &workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+a.path, strings.NewReader(`{"messages":[]}`))
-			if err != nil {
-				return err
-			}
-			resp, err := client.Do(req)
-			if err != nil {
-				return err
-			}
-			defer resp.Body.Close()
-			_, err = io.Copy(io.Discard, resp.Body)
-			return err
+			return callModel(ctx, client, server.URL+a.path, `{"messages":[]}`)
 		}})
 		require.NoError(t, err)
 		defer m.Close()
