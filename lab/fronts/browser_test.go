@@ -61,7 +61,7 @@ func (d *desk) open(page, thread string) *tab {
 		if slices.Contains(strings.Split(os.Getenv("STATE_TEST_REQUIRE"), ","), "pages") {
 			d.t.Fatal(err)
 		}
-		d.t.Skipf("NOT TESTED: run scripts/browser, and build the pages: %v", err)
+		d.t.Skipf("NOT TESTED: lab/soak pages runs it, with a browser and the pages built: %v", err)
 	}
 	ctx, closeTab := chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
 	d.t.Cleanup(closeTab)
