@@ -133,10 +133,7 @@ func (h *Handler) handle(pattern string, action Action, answer func(c *call) (an
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Handler: h, w: w, r: r, ctx: r.Context(), name: r.PathValue("thread")}
 		who, err := h.opts.Who(r, c.name)
-		if !h.guard.Knows(w, who.User, who.Agent, err) {
-			return
-		}
-		leave, ok := h.guard.Enter(w, who.User)
+		leave, ok := h.guard.Enter(w, who.User, who.Agent, err)
 		if !ok {
 			return
 		}

@@ -56,10 +56,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who, err := h.opts.Who(r, "")
-	if !h.guard.Knows(w, who.User, who.Agent, err) {
-		return
-	}
-	leave, ok := h.guard.Enter(w, who.User)
+	leave, ok := h.guard.Enter(w, who.User, who.Agent, err)
 	if !ok {
 		return
 	}

@@ -85,10 +85,7 @@ type input struct {
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, do func(*call) error) {
 	c := &call{Handler: h, w: w, r: r, ctx: r.Context(), in: input{ID: r.PathValue("id")}}
 	who, err := h.opts.Who(r, c.in.ID)
-	if !h.guard.Knows(w, who.User, who.Agent, err) {
-		return
-	}
-	leave, ok := h.guard.Enter(w, who.User)
+	leave, ok := h.guard.Enter(w, who.User, who.Agent, err)
 	if !ok {
 		return
 	}

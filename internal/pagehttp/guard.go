@@ -138,8 +138,11 @@ func (g *Guard) Knows(w http.ResponseWriter, user, agent string, err error) bool
 }
 
 // Enter counts a request of a user until leave is called. It reports false, and has
-// answered, if there are too many.
-func (g *Guard) Enter(w http.ResponseWriter, user string) (leave func(), ok bool) {
+// answered, if nobody is known who asks, as Knows does, or if there are too many.
+func (g *Guard) Enter(w http.ResponseWriter, user, agent string, err error) (leave func(), ok bool) {
+	if !g.Knows(w, user, agent, err) {
+		return nil, false
+	}
 	if !g.slots.enter(user) {
 		g.refuseForNow(w, "too many streams of one user", http.StatusTooManyRequests)
 		return nil, false
