@@ -1,6 +1,7 @@
 package document
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/agentstate/state"
@@ -8,7 +9,7 @@ import (
 	"github.com/agentstate/state/internal/persist"
 )
 
-// The fields of PartConversation.
+// The fields of PartConversation that this package knows.
 const (
 	fieldEntries = "entries" // the numbers of messages; missing if the field messages is unset
 	fieldResults = "results" // each a form.Result, see result
@@ -16,10 +17,44 @@ const (
 	fieldNumbers = "numbers" // see numbers.go
 )
 
-// list returns a list of PartConversation, of elements of type E. It is empty if
-// the field is not set.
-func list[E any](d *Document, field string) *persist.List {
-	if v := d.get(PartConversation, field); v != nil {
+// knownFields are the values of these fields, nil for one that is not set. Each run
+// changes all of them, so they are not in a map.
+type knownFields [4]*fieldValue
+
+const (
+	knownEntries = iota
+	knownResults
+	knownVersion
+	knownNumbers
+)
+
+var knownNames = [...]string{fieldEntries, fieldResults, fieldVersion, fieldNumbers}
+
+// place returns the place of a known field, or nil.
+func (k *knownFields) place(part, field string) **fieldValue {
+	if part != PartConversation {
+		return nil
+	}
+	if i := slices.Index(knownNames[:], field); i >= 0 {
+		return &k[i]
+	}
+	return nil
+}
+
+// count returns how many of the fields are set.
+func (k *knownFields) count() (n int) {
+	for _, v := range k {
+		if v != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// list returns the list of a field, of elements of type E. It is empty if the field is
+// not set.
+func list[E any](v *fieldValue) *persist.List {
+	if v != nil {
 		return v.list
 	}
 	return newList([]E(nil))
@@ -27,7 +62,7 @@ func list[E any](d *Document, field string) *persist.List {
 
 // entryList returns the numbers of the messages of the conversation, as a list of
 // int. It is empty if the field messages is unset.
-func (d *Document) entryList() *persist.List { return list[int](d, fieldEntries) }
+func (d *Document) entryList() *persist.List { return list[int](d.known[knownEntries]) }
 
 func (d *Document) entries() []int {
 	l := d.entryList()
@@ -35,7 +70,7 @@ func (d *Document) entries() []int {
 }
 
 // resultList returns the results of the history, as a list of result.
-func (d *Document) resultList() *persist.List { return list[result](d, fieldResults) }
+func (d *Document) resultList() *persist.List { return list[result](d.known[knownResults]) }
 
 func (d *Document) results() []result {
 	l := d.resultList()
@@ -47,7 +82,7 @@ func resultPath(i int) string { return jsontext.Index("$.conversation.results", 
 
 // version returns the version of the state.
 func (d *Document) version() uint64 {
-	v := d.get(PartConversation, fieldVersion)
+	v := d.known[knownVersion]
 	if v == nil {
 		return 0
 	}

@@ -46,6 +46,7 @@ func init() {
 // clone it, but not while it is changed.
 type Document struct {
 	parts []partFields // few, in no order; one without fields counts as missing
+	known knownFields  // those of PartConversation, which are not in parts
 	// owner is that of the maps that the document may change in place.
 	owner atomic.Uint64
 	// messages is the index of PartMessage, or nil if it has to be built.
@@ -126,20 +127,24 @@ type fieldSpan struct {
 
 // fill gives a new document a part, whose fields have different names.
 func (d *Document) fill(part string, data []byte, fields []fieldSpan) error {
-	if len(fields) == 0 {
-		return nil
-	}
-	entries := make([]persist.Entry[fieldValue], len(fields))
-	for i, f := range fields {
+	entries := make([]persist.Entry[fieldValue], 0, len(fields))
+	for _, f := range fields {
 		v, problem := newValue(part, f.name, state.JSON(f.value.In(data)))
 		if problem != "" {
 			return corrupt(jsontext.Path(jsontext.Path("$", part), fault.Clip(f.name)), problem)
 		}
-		entries[i] = persist.Entry[fieldValue]{Key: f.name, Value: v}
+		if known := d.known.place(part, f.name); known != nil {
+			*known = v
+			continue
+		}
+		entries = append(entries, persist.Entry[fieldValue]{Key: f.name, Value: v})
+	}
+	if len(entries) == 0 {
+		return nil
 	}
 	p := d.addPart(part)
 	p.fields.Fill(d.owner.Load(), entries)
-	p.len = len(fields)
+	p.len = len(entries)
 	return nil
 }
 
@@ -172,7 +177,10 @@ func (d *Document) Encode() []byte {
 // Clone returns a document with the same content. The cost does not depend on
 // how much that is.
 func (d *Document) Clone() *Document {
-	c := &Document{unused: d.unused, edited: d.edited, swept: d.swept, conversation: d.conversation, parts: d.shareParts(0)}
+	c := &Document{
+		parts: d.shareParts(0), known: d.known, conversation: d.conversation,
+		unused: d.unused, edited: d.edited, swept: d.swept,
+	}
 	c.owner.Store(persist.NewOwner())
 	d.owner.Store(persist.NewOwner())
 	if x := d.messages.Load(); x != nil {
@@ -214,11 +222,14 @@ func (d *Document) part(name string) *partFields {
 
 // partNames returns the names of the parts that have fields, sorted.
 func (d *Document) partNames() []string {
-	names := make([]string, 0, len(d.parts))
+	names := make([]string, 0, len(d.parts)+1)
 	for i := range d.parts {
-		if p := &d.parts[i]; p.len > 0 {
+		if p := &d.parts[i]; p.len > 0 && p.name != PartConversation {
 			names = append(names, p.name)
 		}
+	}
+	if d.count(PartConversation) > 0 {
+		names = append(names, PartConversation)
 	}
 	slices.Sort(names)
 	return names
@@ -254,23 +265,36 @@ func (d *Document) Fields(part string) map[string][]byte {
 
 // fields yields the values of a part by field, in no order.
 func (d *Document) fields(part string) iter.Seq2[string, *fieldValue] {
-	p := d.part(part)
-	if p == nil {
-		return func(func(string, *fieldValue) bool) {}
+	return func(yield func(string, *fieldValue) bool) {
+		if part == PartConversation {
+			for i, v := range d.known {
+				if v != nil && !yield(knownNames[i], v) {
+					return
+				}
+			}
+		}
+		if p := d.part(part); p != nil {
+			p.fields.All()(yield)
+		}
 	}
-	return p.fields.All()
 }
 
 // count returns the number of fields of a part.
-func (d *Document) count(part string) int {
-	if p := d.part(part); p != nil {
-		return p.len
+func (d *Document) count(part string) (n int) {
+	if part == PartConversation {
+		n = d.known.count()
 	}
-	return 0
+	if p := d.part(part); p != nil {
+		n += p.len
+	}
+	return n
 }
 
 // get returns the value of a field, or nil.
 func (d *Document) get(part, field string) *fieldValue {
+	if known := d.known.place(part, field); known != nil {
+		return *known
+	}
 	if p := d.part(part); p != nil {
 		return p.fields.Get(field)
 	}
@@ -279,6 +303,10 @@ func (d *Document) get(part, field string) *fieldValue {
 
 // put sets a field, or deletes it if v is nil.
 func (d *Document) put(name, field string, v *fieldValue) {
+	if known := d.known.place(name, field); known != nil {
+		*known = v
+		return
+	}
 	p := d.part(name)
 	if p == nil {
 		p = d.addPart(name)

@@ -83,7 +83,7 @@ func (r runNumbers) json() state.JSON {
 func (r runNumbers) end() int { return r.records[len(r.records)-1].end }
 
 // numberGroups returns the groups of fieldNumbers, as a list of runNumbers.
-func (d *Document) numberGroups() *persist.List { return list[runNumbers](d, fieldNumbers) }
+func (d *Document) numberGroups() *persist.List { return list[runNumbers](d.known[knownNumbers]) }
 
 // ApplyRecord is Apply for the effects of a record, which was stored at a time by
 // a run. It notes the numbers that the record gives. If it returns an error, the
@@ -118,7 +118,7 @@ func (d *Document) noteRecord(effects []state.Effect, by Origin) {
 		}
 	}
 	group.records = append(group.records, recordNumbers{end, by.Time.UnixMilli()})
-	d.put(PartConversation, fieldNumbers, &fieldValue{list: groups.Append([]runNumbers{group}, 0)})
+	d.known[knownNumbers] = &fieldValue{list: groups.Append([]runNumbers{group}, 0)}
 }
 
 // NextNumber returns the number that the next message of the conversation gets.
