@@ -75,8 +75,18 @@ func randomText(n int) string {
 	return string(text)
 }
 
+// appendName appends what stands in front of the value of a member. Names are
+// constants of the format, which nothing escapes.
+func appendName(b []byte, name string) []byte {
+	if b[len(b)-1] != '{' { // which no value ends with
+		b = append(b, ',')
+	}
+	b = append(append(b, '"'), name...)
+	return append(b, '"', ':')
+}
+
 func appendText(b []byte, name, text string) []byte {
-	return jsontext.AppendQuote(jsontext.AppendName(b, name), text)
+	return jsontext.AppendQuote(appendName(b, name), text)
 }
 
 // appendOptional appends a member, unless its text is empty.
@@ -88,11 +98,11 @@ func appendOptional(b []byte, name, text string) []byte {
 }
 
 func appendUint(b []byte, name string, n uint64) []byte {
-	return strconv.AppendUint(jsontext.AppendName(b, name), n, 10)
+	return strconv.AppendUint(appendName(b, name), n, 10)
 }
 
 func appendInt(b []byte, name string, n int64) []byte {
-	return strconv.AppendInt(jsontext.AppendName(b, name), n, 10)
+	return strconv.AppendInt(appendName(b, name), n, 10)
 }
 
 // appendCount appends a member, unless its number is 0.
@@ -104,6 +114,6 @@ func appendCount(b []byte, name string, n int) []byte {
 }
 
 func appendTime(b []byte, name string, t time.Time) []byte {
-	b = append(jsontext.AppendName(b, name), '"')
+	b = append(appendName(b, name), '"')
 	return append(t.AppendFormat(b, time.RFC3339Nano), '"')
 }

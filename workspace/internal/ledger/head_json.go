@@ -33,7 +33,7 @@ func (h *Head) appendJSON(b []byte) []byte {
 	b = appendTime(b, "updated", h.Updated)
 	if h.Run != nil {
 		short := h.shortRun()
-		b = short.appendJSON(jsontext.AppendName(b, "run"))
+		b = short.appendJSON(appendName(b, "run"))
 	}
 	b = h.Queue.appendJSON(b, "queue")
 	b = appendCount(b, "queue_bytes", h.QueueBytes)
@@ -41,13 +41,13 @@ func (h *Head) appendJSON(b []byte) []byte {
 	b = appendOptional(b, "endings", h.Endings)
 	b = appendOptional(b, "outcomes", h.Outcomes)
 	if h.DeadLetters != (deadLetters{}) {
-		b = append(jsontext.AppendName(b, "dead_letters"), '{')
+		b = append(appendName(b, "dead_letters"), '{')
 		b = appendUint(b, "count", uint64(h.DeadLetters.Count))
 		b = append(appendText(b, "blob", h.DeadLetters.Blob), '}')
 	}
 	b = appendText(b, "ops", h.Ops)
 	if s := h.Snapshot; s != nil {
-		b = append(jsontext.AppendName(b, "snapshot"), '{')
+		b = append(appendName(b, "snapshot"), '{')
 		b = s.Position.appendMembers(b)
 		b = s.Parts.appendJSON(b, "parts")
 		b = appendCount(b, "bytes", s.Bytes)
@@ -56,7 +56,7 @@ func (h *Head) appendJSON(b []byte) []byte {
 	b = h.Records.appendJSON(b, "records")
 	b = appendCount(b, "record_bytes", h.RecordBytes)
 	if h.Past != (past{}) {
-		b = append(jsontext.AppendName(b, "past"), '{')
+		b = append(appendName(b, "past"), '{')
 		b = appendUint(b, "oldest", h.Past.Oldest)
 		b = appendInt(b, "bytes", int64(h.Past.Bytes))
 		b = append(appendText(b, "blob", h.Past.Blob), '}')
@@ -72,10 +72,10 @@ func (h *Head) appendJSON(b []byte) []byte {
 		b = appendTime(b, "deleted", h.Deleted)
 	}
 	if h.Closed {
-		b = append(jsontext.AppendName(b, "closed"), "true"...)
+		b = append(appendName(b, "closed"), "true"...)
 	}
 	if h.Sweeping {
-		b = append(jsontext.AppendName(b, "sweeping"), "true"...)
+		b = append(appendName(b, "sweeping"), "true"...)
 	}
 	if h.Kept > 0 {
 		b = appendUint(b, "kept", h.Kept)
@@ -97,9 +97,9 @@ func (r *Run) appendJSON(b []byte) []byte {
 		b = appendUint(b, "renewals", r.Renewals)
 	}
 	b = appendCount(b, "attempt", r.Attempt)
-	b = r.Message.appendJSON(jsontext.AppendName(b, "message"))
+	b = r.Message.appendJSON(appendName(b, "message"))
 	if r.Base != sameBase {
-		b = append(jsontext.AppendName(b, "base"), '{')
+		b = append(appendName(b, "base"), '{')
 		b = append(r.Base.appendMembers(b), '}')
 	}
 	if !r.Began.IsZero() {
@@ -108,11 +108,11 @@ func (r *Run) appendJSON(b []byte) []byte {
 	b = appendOptional(b, "trace", r.Trace)
 	b = appendCount(b, "answers", r.Answers)
 	if r.Ended {
-		b = append(jsontext.AppendName(b, "ended"), "true"...)
+		b = append(appendName(b, "ended"), "true"...)
 	}
 	for i := range r.Joined {
 		if i == 0 {
-			b = append(jsontext.AppendName(b, "joined"), '[')
+			b = append(appendName(b, "joined"), '[')
 		} else {
 			b = append(b, ',')
 		}
@@ -178,16 +178,16 @@ func (m *Message) appendJSON(b []byte) []byte {
 	}
 	b = appendOptional(b, "trace", m.Trace)
 	if m.Stands {
-		b = append(jsontext.AppendName(b, "stands"), "true"...)
+		b = append(appendName(b, "stands"), "true"...)
 	}
 	if m.Ticket {
-		b = append(jsontext.AppendName(b, "ticket"), "true"...)
+		b = append(appendName(b, "ticket"), "true"...)
 	}
 	if m.Join {
-		b = append(jsontext.AppendName(b, "join"), "true"...)
+		b = append(appendName(b, "join"), "true"...)
 	}
 	if len(m.Body) > 0 {
-		b = jsontext.AppendCompact(jsontext.AppendName(b, "body"), m.Body)
+		b = jsontext.AppendCompact(appendName(b, "body"), m.Body)
 	}
 	b = appendOptional(b, "blob", m.Blob)
 	b = appendCount(b, "body_bytes", m.BodyBytes)
@@ -203,11 +203,11 @@ func (l *blobList) appendJSON(b []byte, name string) []byte {
 	if l.First == 0 && l.Next == 0 && len(l.Levels) == 0 {
 		return b
 	}
-	b = append(jsontext.AppendName(b, name), '{')
+	b = append(appendName(b, name), '{')
 	b = appendUint(b, "first", l.First)
 	b = appendUint(b, "next", l.Next)
 	if len(l.Levels) > 0 {
-		b = append(jsontext.AppendName(b, "levels"), '[')
+		b = append(appendName(b, "levels"), '[')
 		for i, names := range l.Levels {
 			if i > 0 {
 				b = append(b, ',')

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state/internal/fault"
-	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/work"
 )
 
@@ -20,7 +19,7 @@ type Joined struct {
 }
 
 func (j *Joined) appendJSON(b []byte) []byte {
-	b = j.Message.appendJSON(jsontext.AppendName(append(b, '{'), "message"))
+	b = j.Message.appendJSON(appendName(append(b, '{'), "message"))
 	return append(appendCount(b, "answers", j.Answers), '}')
 }
 

@@ -72,7 +72,7 @@ func appendRecord(b []byte, r *work.Record) ([]byte, error) {
 	b = appendOptional(b, "stop", string(r.Stop))
 	for i := range r.Effects {
 		if i == 0 {
-			b = append(jsontext.AppendName(b, "effects"), '[')
+			b = append(appendName(b, "effects"), '[')
 		} else {
 			b = append(b, ',')
 		}
