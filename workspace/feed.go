@@ -104,16 +104,23 @@ func (all *feeds) of(user string) *feed {
 	return all.byUser[user]
 }
 
-// observe is told by a ledger of a newer head, and of the outcomes that this
-// Manager has written with it.
-func (all *feeds) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
+// note tells those who follow a workspace of a head.
+func (all *feeds) note(user string, n ledger.Notice) {
 	f := all.of(user)
-	if p := all.ofUserPart(user); p != nil {
-		p.noteThreads([]ledger.UserHead{{User: user, Head: h}})
+	if p := all.ofUserPart(user); p != nil && !n.TakenBack {
+		p.noteThreads([]ledger.UserHead{{User: user, Head: n.Head}})
 	}
-	if f == nil {
-		return
+	switch {
+	case f == nil:
+	case n.TakenBack:
+		f.takeBack(n.Head)
+	default:
+		f.note(n.Head, n.Ended)
 	}
+}
+
+// note notes a newer head, and the outcomes that this Manager has written with it.
+func (f *feed) note(h *ledger.Head, ended []ledger.Outcome) {
 	for _, o := range ended {
 		f.endChanges(o.RunID)
 	}
@@ -132,13 +139,8 @@ func (all *feeds) observe(user string, h *ledger.Head, ended []ledger.Outcome) {
 	wake(f.wake)
 }
 
-// takeBack is told by a ledger of the head that the store shows instead of one that it
-// has taken back.
-func (all *feeds) takeBack(user string, h *ledger.Head) {
-	f := all.of(user)
-	if f == nil {
-		return
-	}
+// takeBack notes the head that the store shows instead of one that it has taken back.
+func (f *feed) takeBack(h *ledger.Head) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.head, f.told = h, h

@@ -116,16 +116,8 @@ func (m *Manager) keepLedger(user string, l *ledger.Ledger) (*ledger.Ledger, err
 func (m *Manager) ledgerOptions(user string) ledger.Options {
 	opts := ledger.Options{
 		Live: m.opts.Live, Confirm: m.db.Durability() == store.DurabilityFailover,
-		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(), Done: m.noteEffort,
-		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: newLine(1),
-		Failed: func(ctx context.Context, err error) {
-			if _, ends := m.endErrors.Load(user); ends {
-				m.endErrors.Store(user, err)
-			}
-			m.noteStoreError(ctx, user, err)
-		},
-		Observe:   func(h *ledger.Head, ended []ledger.Outcome) { m.feeds.observe(user, h, ended) },
-		TakenBack: func(h *ledger.Head) { m.feeds.takeBack(user, h) },
+		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(),
+		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: newLine(1), Notify: m.note,
 		DropsSecret: func(doc *document.Document, effects []state.Effect) bool {
 			return dropsSecret(m.schema, doc, effects)
 		},
@@ -139,6 +131,24 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		opts.UserPart = func() (*ledger.Ledger, error) { return m.ledger(Shared(owner)) }
 	}
 	return opts
+}
+
+// note is told by a ledger what has happened in its workspace. It tells those who follow
+// the workspace, the counters and the operation of ctx, and those who wait for the end
+// of a run.
+func (m *Manager) note(ctx context.Context, of *ledger.Ledger, n ledger.Notice) {
+	if n.Head != nil {
+		m.feeds.note(of.User(), n)
+	}
+	if n.Cost != nil {
+		m.noteEffort(ctx, *n.Cost)
+	}
+	if n.Err != nil {
+		if _, ends := m.endErrors.Load(of.User()); ends {
+			m.endErrors.Store(of.User(), n.Err)
+		}
+		m.noteStoreError(ctx, of.User(), n.Err)
+	}
 }
 
 // noteUse makes a ledger the latest of those that may cache content. The caller

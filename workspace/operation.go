@@ -176,7 +176,7 @@ func (m *telemetry) noteDeadLetter(ctx context.Context, user, messageID, runID s
 	m.raise(ctx, alarmDeadLetter, user, reason, slog.String("message", messageID), slog.String("run", runID))
 }
 
-// noteEffort is told by a ledger what an operation has cost.
+// noteEffort notes what an operation of a ledger has cost.
 func (m *telemetry) noteEffort(ctx context.Context, cost ledger.Effort) {
 	m.counters.count(func(s *stats) { s.addEffort(cost) })
 	if m.observes() {

@@ -114,7 +114,11 @@ func (m *Manager) ledgerIn(tx store.Store, id string) (*ledger.Ledger, error) {
 		return nil, err
 	}
 	opts := m.ledgerOptions(id)
-	opts.Turns, opts.Observe, opts.Retry, opts.Patience = nil, nil, nil, 0
+	opts.Turns, opts.Retry, opts.Patience = nil, nil, 0
+	opts.Notify = func(ctx context.Context, of *ledger.Ledger, n ledger.Notice) {
+		n.Head = nil
+		m.note(ctx, of, n)
+	}
 	if opts.UserPart != nil {
 		user, _ := SplitThread(id)
 		opts.UserPart = func() (*ledger.Ledger, error) { return m.ledgerIn(tx, Shared(user)) }

@@ -23,7 +23,7 @@ func (l *Ledger) Confirm(ctx context.Context, h *Head, f Fate) (again bool, err 
 		return false, err
 	}
 	defer leave()
-	r := NewRetry(l.opts.Retry, l.opts.Failed, l.opts.Patience)
+	r := NewRetry(l.opts.Retry, l.notifyFailed, l.opts.Patience)
 	r.pause = l.pause
 	var now *Head
 	for again := true; again && err == nil; {

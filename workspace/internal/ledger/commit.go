@@ -35,7 +35,7 @@ func (l *Ledger) enterInTurn(ctx context.Context) (leave func(), err error) {
 }
 
 func (l *Ledger) newCommit() *commit {
-	r := NewRetry(nil, l.opts.Failed, l.opts.Patience)
+	r := NewRetry(nil, l.notifyFailed, l.opts.Patience)
 	r.pause = l.pause
 	return &commit{Ledger: l, began: l.now(), op: randomText(opIDLen), retry: *r, remember: true}
 }
@@ -45,8 +45,11 @@ func (c *commit) perform(ctx context.Context, apply transitionFunc) (h *Head, er
 		h, err = c.try(ctx, apply) // between two of them, others have their turns
 		return err
 	})
-	err = c.inDoubt(err)
-	c.opts.Done(ctx, Effort{c.bytes, c.attempts, c.conflicts, errors.Is(err, store.ErrUnknownOutcome)})
+	if err = c.inDoubt(err); err != nil {
+		cost := c.effort()
+		cost.Unknown = errors.Is(err, store.ErrUnknownOutcome)
+		c.notify(ctx, Notice{Cost: cost})
+	}
 	return h, err
 }
 
@@ -71,6 +74,9 @@ func (c *commit) try(ctx context.Context, apply transitionFunc) (h *Head, err er
 			h, err = c.attempt(ctx, apply)
 			return err
 		})
+	}
+	if err == nil {
+		c.notifyWritten(ctx)
 	}
 	return h, err
 }
@@ -103,6 +109,8 @@ type commit struct {
 	other      *commit
 	otherApply transitionFunc
 	touches    bool // the head of the user part is replaced even if nothing changes
+
+	written *transition // nil if an attempt is found to have taken effect that had seemed to fail
 
 	bytes     int // written so far
 	inFlight  int // bytes of the last attempt
@@ -139,9 +147,9 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	switch {
 	case err == nil:
 		c.bytes += c.inFlight
-		for _, t := range writes {
-			t.ledger.cacheHead(t.Head, t.revision)
-			t.ledger.headWritten(ctx, t)
+		c.noteWritten(t)
+		if other != nil {
+			c.other.noteWritten(other)
 		}
 		return t.Head, nil
 	case errors.Is(err, store.ErrConflict):
@@ -359,17 +367,17 @@ type functionError struct{ error }
 
 func (e *functionError) Unwrap() error { return e.error }
 
-// headWritten does what follows the write of a head. Its errors do not matter
-// to the caller: the write has taken effect.
-func (l *Ledger) headWritten(ctx context.Context, t *transition) {
-	l.seen.noteWritten(t.Head)
-	if l.opts.Confirm {
-		l.seen.noteKept(t.Head)
+// noteWritten notes that the head of a transition is written.
+func (c *commit) noteWritten(t *transition) {
+	c.cacheHead(t.Head, t.revision)
+	c.seen.noteWritten(t.Head)
+	if c.opts.Confirm {
+		c.seen.noteKept(t.Head)
 	}
 	for _, b := range t.newBlobs {
-		l.cache.add(b.name, b.data)
+		c.cache.add(b.name, b.data)
 	}
-	l.opts.Observe(t.Head, t.outcomes)
+	c.written = t
 }
 
 // pairWith lets the operation take effect together with one on the user part.

@@ -42,9 +42,10 @@ const minHistoryBytes = 64 << 10
 type Options struct {
 	Sealer *Sealer       // nil if values are not sealed
 	TTL    time.Duration // of the leases that the Ledger takes
-	// Done is told what each operation that may write has cost, with the context
-	// of the operation. The caller of the operation may hold locks. May be nil.
-	Done func(ctx context.Context, e Effort)
+	// Notify is told what happens in the workspace, with the context of the operation.
+	// The caller of the operation may hold locks, and others may wait for their turn,
+	// so it must not wait. May be nil.
+	Notify func(ctx context.Context, of *Ledger, n Notice)
 	// DeadLetters is the maximum number of dead letters (default 64).
 	DeadLetters int
 	// RecordBytes is the number of bytes of records that compaction keeps. If it is
@@ -53,9 +54,6 @@ type Options struct {
 	// Retry reports whether a write of a run that has failed with an error is
 	// tried again, until its context ends. If it is nil, none is.
 	Retry func(error) bool
-	// Failed is told of each error after which a write is tried again. The caller
-	// of the operation may hold locks. May be nil.
-	Failed func(ctx context.Context, err error)
 	// Patience is the time after which an attempt of such a write is ended, and
 	// after which other operations do not wait for one that has not ended; 0 if
 	// there is no limit.
@@ -76,17 +74,10 @@ type Options struct {
 	// take back. A write is then made when a write behind it is acknowledged, and what
 	// was only shown does not count as seen.
 	Confirm bool
-	// TakenBack is told of the head that the store shows instead of one that it has
-	// taken back. May be nil.
-	TakenBack func(h *Head)
 	// Live says that the runs have a Live.
 	Live bool
 	// Turns puts the writes of this process in order; may be nil.
 	Turns Turns
-	// Observe is told of each head that is newer than those seen before, and of
-	// the outcomes that a write of this Ledger has made. It must not change the
-	// head, nor wait. May be nil.
-	Observe func(h *Head, ended []Outcome)
 }
 
 // Turns lets one operation at a time write, so that the operations of one
@@ -98,18 +89,6 @@ type Turns interface {
 
 // New returns the ledger of a user's workspace, whose head has a key.
 func New(db store.Store, user, key string, opts Options) *Ledger {
-	if opts.Done == nil {
-		opts.Done = func(context.Context, Effort) {}
-	}
-	if opts.Failed == nil {
-		opts.Failed = func(context.Context, error) {}
-	}
-	if opts.Observe == nil {
-		opts.Observe = func(*Head, []Outcome) {}
-	}
-	if opts.TakenBack == nil {
-		opts.TakenBack = func(*Head) {}
-	}
 	if opts.DropsSecret == nil {
 		opts.DropsSecret = func(*document.Document, []state.Effect) bool { return false }
 	}
@@ -166,14 +145,14 @@ func (l *Ledger) readHead(ctx context.Context) (*Head, store.Condition, error) {
 			return nil, cond, err
 		case l.seen.note(h, before):
 			if h.Seq > 0 && h.mark() != before {
-				l.opts.Observe(h, nil)
+				l.notify(ctx, Notice{Head: h})
 			}
 			return h, cond, nil
 		default:
 			older = fmt.Errorf("%w: %s", work.ErrRolledBack, l.key)
 		}
 		if reread == maxRereads && older != nil && l.opts.Confirm && l.seen.takeBack(h) {
-			l.opts.TakenBack(h)
+			l.notify(ctx, Notice{Head: h, TakenBack: true})
 			return h, cond, nil
 		}
 		if reread == maxRereads {
@@ -350,14 +329,6 @@ func (m *missingBlobs) retry(err error, h *Head) bool {
 	}
 	m.times++
 	return m.times <= maxRereads
-}
-
-// Effort is what an operation has cost.
-type Effort struct {
-	Bytes     int  // written to the store, head and blobs
-	Tries     int  // attempts to replace the head
-	Conflicts int  // attempts that failed because another writer was faster
-	Unknown   bool // it is not known whether the operation took effect
 }
 
 // writeMark identifies one write of a workspace.

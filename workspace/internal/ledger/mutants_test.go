@@ -207,12 +207,12 @@ var mutants = []mutant{
 	{name: "revisions come again", variant: "failover", fault: "again"},
 	{name: "a run is known by its fencing token", variant: "failover", edits: []textEdit{
 		{"content.go", "	newest  contentAt\n", "	newest  contentAt\n	tokens  map[string]uint64\n"},
-		{"commit.go", "	l.seen.noteWritten(t.Head)\n", `	l.seen.noteWritten(t.Head)
+		{"commit.go", "	c.seen.noteWritten(t.Head)\n", `	c.seen.noteWritten(t.Head)
 	if t.Run != nil {
-		if l.contents.tokens == nil {
-			l.contents.tokens = map[string]uint64{}
+		if c.contents.tokens == nil {
+			c.contents.tokens = map[string]uint64{}
 		}
-		l.contents.tokens[t.Run.LeaseID] = t.Run.Token
+		c.contents.tokens[t.Run.LeaseID] = t.Run.Token
 	}
 `},
 		{"transition.go", "h.Run.LeaseID == by.LeaseID {", "(h.Run.LeaseID == by.LeaseID || h.Run.Token == r.contents.tokens[by.LeaseID]) {"},
