@@ -27,7 +27,8 @@ func (r *Run) Commit(ctx context.Context) error { return r.commitWith(ctx, nil, 
 func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error, mayJoin bool) error {
 	committing, op := r.begin(ctx, work.OpCommit)
 	err := r.commit(committing, &op, with, mayJoin)
-	r.endCommit(&op, err)
+	r.noteResults(&op)
+	op.end(err) // the lease is renewed meanwhile
 	if err != nil {
 		return wrapError("commit", r.user, err)
 	}
@@ -37,7 +38,7 @@ func (r *Run) commitWith(ctx context.Context, with func(*sql.Tx) error, mayJoin 
 func (r *Run) commit(ctx context.Context, op *operation, with func(*sql.Tx) error, mayJoin bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := cmp.Or(r.left, r.checkHeld()); err != nil {
+	if err := cmp.Or(r.life.refusal(), r.checkHeld()); err != nil {
 		return err
 	}
 	err := ledger.ErrJoin

@@ -25,7 +25,7 @@ func runsOf(ctx context.Context) *contextRun {
 func (m *Manager) inRunOf(ctx context.Context, user string) bool {
 	for c := runsOf(ctx); c != nil; c = c.outer {
 		if r := c.run; r != nil && r.m == m && r.user == user {
-			return r.leaseValid() || r.hooks.Load()
+			return !r.life.is(phaseOver, phaseGone)
 		}
 	}
 	return false

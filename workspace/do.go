@@ -74,7 +74,7 @@ func (r *Run) endTicket(err error) error {
 	if err == nil {
 		next, err = r.conclude(ctx, nil)
 	}
-	if err != nil && r.leaseValid() {
+	if err != nil && r.canEnd() {
 		var failed error
 		if next, failed = r.conclude(ctx, err); failed != nil {
 			r.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failed))

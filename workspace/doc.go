@@ -120,7 +120,7 @@ package workspace
 //     schema.go, names.go, errors.go, stats.go, logger.go, alarm.go.
 //   - A message on its way: message.go, handle.go, join.go, line.go, slots.go,
 //     do.go, drain.go, code.go, finish.go.
-//   - A run: newrun.go, run.go, context.go, commit.go, transaction.go, loop.go,
+//   - A run: newrun.go, run.go, phase.go, context.go, commit.go, transaction.go, loop.go,
 //     unfinished.go, windows.go.
 //   - Who holds it: lease.go, renewal.go, holder.go, recovery.go, clock.go.
 //   - Calls that wait: suspended.go, decide.go, notice.go.
@@ -167,6 +167,8 @@ package workspace
 //     not that a handler is to be called. Replay therefore runs no user code,
 //     an old binary keeps what a newer one wrote, and rollback is a difference
 //     of two documents.
+//   - A run has one life here: its phase, with the table of what may follow each.
+//     Its contexts end with it, and every method asks for the phase.
 //   - Each run has its own State, made from the document when it begins.
 //     Goroutines of a finished or fenced run that still hold it do no harm, and
 //     ephemeral fields are gone by construction.

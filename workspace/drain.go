@@ -39,14 +39,14 @@ func (m *Manager) performRun(run *Run) (next *Run, out Outcome, err error) {
 			run.done()
 			run = begun
 		case verdictLeft:
-			if run.hasOverrun(err) && run.leaseValid() { // another holder counts the attempt
+			if run.hasOverrun(err) && run.canEnd() { // another holder counts the attempt
 				run.lease.abandon(fmt.Errorf("%w: %v", ErrFenced, err))
 			}
 			return nil, out, m.leaveRun(run, err)
 		case verdictFailed:
 			next, failed := run.conclude(ctx, err)
 			if failed != nil {
-				if run.leaseValid() { // another holder counts an attempt
+				if run.canEnd() { // another holder counts an attempt
 					run.lease.abandon(fmt.Errorf("%w: %v", errEndNotStored, failed))
 				}
 				return nil, out, m.leaveRun(run, errors.Join(failed, err))
@@ -80,9 +80,9 @@ func (r *Run) verdict(returned, err error) verdict {
 		return verdictFailed // no other holder would have an attempt left
 	case returned != nil:
 		return verdictLeft
-	case stale && r.leaseValid() && r.held.Err() == nil:
+	case stale && r.canEnd() && r.held.Err() == nil:
 		return verdictAnew
-	case stale, !r.leaseValid():
+	case stale, !r.canEnd():
 		return verdictLeft
 	case r.shared != nil && errors.Is(err, ErrSchema): // of the user part by now
 		return verdictLeft
@@ -212,7 +212,7 @@ func (r *Run) count(
 	if err != nil {
 		return nil, r.endIfLost(err)
 	}
-	r.end(ErrRunEnded)
+	r.end(phaseGone, ErrRunEnded)
 	return h, nil
 }
 
@@ -313,8 +313,7 @@ func (r *Run) waitFor(returned []<-chan struct{}) {
 // What it does from now on is not stored.
 func (r *Run) leaveFunction(ctx context.Context, c *userCode) {
 	r.mu.Lock()
-	r.left = errLeftBehind
-	if r.state != nil {
+	if r.life.to(phaseLeft, errLeftBehind) {
 		r.endWrites(errLeftBehind)
 	}
 	r.mu.Unlock()

@@ -25,7 +25,8 @@ func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
 	}
 	r.m.endErrors.Store(r.user, nil)
 	defer r.m.endErrors.Delete(r.user)
-	concluding, op := r.beginEnd(ctx)
+	concluding, op := r.begin(ctx, work.OpCommit)
+	r.life.to(phaseEnding, nil)
 	var s successor
 	var err error
 	ending := work.EndingFinished
@@ -35,17 +36,20 @@ func (r *Run) conclude(ctx context.Context, reason error) (*Run, error) {
 		ending = work.EndingFailed
 		s, err = r.fail(concluding, reason, &op)
 	}
-	r.endCommit(&op, err)
+	if err != nil && r.life.resume() {
+		r.checkSoon() // the lease may be lost
+	}
+	r.noteResults(&op)
+	op.endSoon(err)
 	if err != nil {
 		return nil, err
 	}
+	defer r.life.to(phaseOver, nil)
 	r.endOperation(ending, s.head.Waiting(), reason)
 	next := r.nextRun(s)
 	if reason != nil && !r.ticket {
 		r.m.noteDeadLetter(ctx, r.user, r.message.ID, r.runID, &maskedError{r.failureText(), reason})
 	}
-	r.hooks.Store(true)
-	defer r.hooks.Store(false)
 	r.m.runCompleted(ctx, r, reason)
 	r.m.logDropped(ctx, r.user, s.dropped)
 	r.m.tidy(ctx, r.ledger, s.head)
@@ -138,8 +142,7 @@ func (r *Run) noteEnd(op *operation, h *ledger.Head, at ledger.Position, next le
 	r.position = at
 	op.wrote, op.Version, op.Queued = true, at.Version, h.Waiting()
 	r.passSlot(next.ID, h)
-	r.isEndStored = true
-	r.end(ErrRunEnded)
+	r.end(phaseStored, ErrRunEnded)
 }
 
 // passSlot gives the slot of the run to the lease of the next one, if that has
@@ -233,10 +236,7 @@ func (r *Run) endOperation(ending work.Ending, queued int, err error) {
 
 // endLost is endOperation for a run that was neither finished nor failed here.
 func (r *Run) endLost() {
-	r.mu.Lock()
-	stored := r.isEndStored
-	r.mu.Unlock()
-	if stored {
+	if r.life.is(phaseStored, phaseOver) {
 		return
 	}
 	if r.m.ctx.Err() != nil && errors.Is(r.lease.lost(), ErrClosed) {
@@ -355,31 +355,14 @@ func (c valuesContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// beginEnd begins the OpCommit with which the run ends.
-func (r *Run) beginEnd(ctx context.Context) (context.Context, operation) {
-	ctx, op := r.begin(ctx, work.OpCommit)
-	r.ending.Store(true)
-	return ctx, op
-}
-
-// endCommit ends an OpCommit, with the results that were appended since the one
-// before.
-func (r *Run) endCommit(o *operation, err error) {
-	ending := r.ending.Load()
-	if err != nil && r.ending.Swap(false) {
-		r.checkSoon() // the lease may be lost
-	}
+// noteResults notes the results that were appended since the OpCommit before.
+func (r *Run) noteResults(o *operation) {
 	if o.effort != nil {
 		o.Redact = r.redactAll
 	}
 	if o.traced {
 		o.Results = r.results.since(r.state.Snapshot())
 	}
-	if ending {
-		o.endSoon(err)
-		return
-	}
-	o.end(err) // the lease is renewed meanwhile
 }
 
 // redactAll is Redact for the stored secrets too.

@@ -190,7 +190,7 @@ func (m *Manager) checkMessage(msg Message) error {
 // message. A caller in a run gets one at once: its run waits for what it begins,
 // and has a slot itself.
 func (b *beginning) trySlot(ctx context.Context) bool {
-	if run, ok := FromContext(ctx); ok && run.m == b.m && run.leaseValid() {
+	if run, ok := FromContext(ctx); ok && run.m == b.m && run.canEnd() {
 		b.m.slots.squeeze(b.ledger.User(), b.lease.ID)
 		return true
 	}

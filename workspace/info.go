@@ -122,7 +122,7 @@ func (m *Manager) Held() []RunInfo {
 	var runs []*Run
 	m.mu.Lock()
 	for r := range m.localRuns {
-		if r.ready && r.lease.lost() == nil && !r.ending.Load() {
+		if r.life.is(phaseRunning, phaseLeft) && r.lease.lost() == nil {
 			runs = append(runs, r)
 		}
 	}

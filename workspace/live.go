@@ -224,8 +224,8 @@ func (p *livePart) kept() string { return string(p.end[max(0, len(p.end)-maxLive
 func (r *Run) nextNumberInTurn() (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended != nil {
-		return 0, r.ended
+	if err := r.life.ended(); err != nil {
+		return 0, err
 	}
 	return r.nextNumber()
 }

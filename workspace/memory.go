@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -232,9 +233,7 @@ func (s memorySnapshot) redactor() *state.Redactor {
 func (m *Memory) end(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ended == nil {
-		m.ended = err
-	}
+	m.ended = cmp.Or(m.ended, err)
 }
 
 func (m *Memory) snapshot() memorySnapshot {

@@ -74,9 +74,7 @@ func (r *Run) done() {
 // tellStarted tells those who follow the workspace that the run is held here.
 func (r *Run) tellStarted() {
 	r.told = toldRun{&r.Workspace, r.runID, r.message.ID, r.ctx}
-	r.m.mu.Lock()
-	r.ready = true // a follower that comes now finds the run
-	r.m.mu.Unlock()
+	r.life.to(phaseRunning, nil) // a follower that comes now finds the run
 	if f := r.m.feeds.of(r.user); f != nil && r.lease.lost() == nil {
 		f.tellStarted(&r.told)
 	}
@@ -108,8 +106,8 @@ func (r *Run) load(ctx context.Context, h *ledger.Head) error {
 	r.messageID = r.message.ID
 	r.steps.Store(int64(r.position.Version - r.base))
 	r.results.last = c.storedState
-	if r.ended != nil {
-		return r.ended
+	if err := r.life.ended(); err != nil {
+		return err
 	}
 	if r.position.Version == r.base && !r.ticket { // otherwise a commit of the run has stored it
 		r.refused = r.receiveMessage()

@@ -68,7 +68,7 @@ func (r *Run) endWithLease() {
 	r.keeping.stop()
 	r.cancel(r.lease.lost())
 	r.mu.Lock()
-	r.end(r.lease.lost())
+	r.end(phaseGone, r.lease.lost())
 	r.mu.Unlock()
 	if r.lease.abandoned.Load() {
 		r.vacate()
@@ -113,7 +113,7 @@ func (r *Run) keepChecking() {
 		}
 		again = nil
 		switch err := r.checkLease(); {
-		case err == nil || r.ending.Load():
+		case err == nil || r.life.is(phaseEnding, phaseStored, phaseOver): // the end may be the reason
 		case errors.Is(err, ErrFenced): // the head does not name it
 			r.lease.giveUp(err)
 		case errors.Is(err, ErrRolledBack):
@@ -182,7 +182,7 @@ func (r *Run) giveBack(ctx context.Context, cause error) (err error) {
 		}
 		r.lease.giveUp(cause)
 	}
-	r.end(r.lease.lost())
+	r.end(phaseGone, r.lease.lost())
 	return err
 }
 

@@ -33,12 +33,9 @@ type Run struct {
 	ticket  bool     // begun by Do: it has no message
 	stands  bool     // an earlier run of the message has stored it in the conversation
 
-	steps atomic.Int64 // as Step, for those who must not wait for a commit
-	hooks atomic.Bool  // the hooks for its end are being called
-	// ending says that its end is being written, or was: the loss of the lease
-	// may be due to that.
-	ending   atomic.Bool
-	isCutOff atomic.Bool // Close has ended it
+	life     life
+	steps    atomic.Int64 // as Step, for those who must not wait for a commit
+	isCutOff atomic.Bool  // Close has ended it
 
 	told    toldRun
 	op      runOperation
@@ -57,21 +54,15 @@ type Run struct {
 	returned chan struct{}
 	once     sync.Once // for done
 
-	ready bool // its content is loaded; guarded by Manager.mu
-
 	progressMu sync.Mutex
 	answers    int        // of models
 	isAnswered bool       // the last one has no calls
 	loopStop   state.Stop // how a Loop has ended that was stopped
 
-	mu    waitLock // held during a commit
-	ended error    // why nothing more can be committed
-	left  error    // why its function can commit nothing more: it was left behind
-	reply string
-	stop  state.Stop // how the last answer has ended, if the model has not said all
-	// isEndStored says that the run has ended here, and that this is stored.
-	isEndStored bool
-	failure     string // the stored reason, if it has failed
+	mu      waitLock // held during a commit
+	reply   string
+	stop    state.Stop // how the last answer has ended, if the model has not said all
+	failure string     // the stored reason, if it has failed
 }
 
 // ID returns the id of the run. It stays the same when another process takes
@@ -118,7 +109,7 @@ func (r *Run) Store() *store.Manager { return r.m.Store(r.user) }
 func (r *Run) SetReply(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended != nil || r.left != nil || r.lease.lost() != nil {
+	if r.life.refusal() != nil || r.lease.lost() != nil {
 		return
 	}
 	r.reply = text
@@ -146,9 +137,9 @@ func (r *Run) failureText() string {
 // mu.
 func (r *Run) checkHeld() error {
 	if lost := r.lease.lost(); lost != nil {
-		r.end(lost)
+		r.end(phaseGone, lost)
 	}
-	return r.ended
+	return r.life.ended()
 }
 
 // endIfLost ends the run if err says that its lease is lost, or that what is
@@ -156,29 +147,29 @@ func (r *Run) checkHeld() error {
 func (r *Run) endIfLost(err error) error {
 	switch {
 	case errors.Is(err, store.ErrUnknownOutcome):
-		r.end(err) // the next holder sees what is stored
+		r.end(phaseGone, err) // the next holder sees what is stored
 	case r.lease.lost() != nil:
-		r.end(r.lease.lost())
+		r.end(phaseGone, r.lease.lost())
 	case errors.Is(err, ErrFenced):
 		r.lease.giveUp(err)
-		r.end(err)
+		r.end(phaseGone, err)
 	case errors.Is(err, ErrRolledBack):
 		r.lease.abandon(err)
-		r.end(err)
+		r.end(phaseGone, err)
 	}
 	return err
 }
 
-// end makes everything that changes the run fail with err. The caller holds mu.
-func (r *Run) end(err error) {
-	if r.ended != nil {
+// end lets the run be over here, by which everything that changes it fails with cause.
+// The caller holds mu.
+func (r *Run) end(p phase, cause error) {
+	if !r.life.to(p, cause) {
 		return
 	}
-	r.ended = err
-	if r.state != nil && r.left == nil { // else it is not loaded yet, or they have ended
-		r.endWrites(err)
+	if r.state != nil { // else it is not loaded yet
+		r.endWrites(cause)
 	}
-	r.cancel(err)
+	r.cancel(cause)
 }
 
 // markReturned notes that the function that handles the message has returned.
@@ -189,9 +180,14 @@ func (r *Run) markReturned() {
 	}
 }
 
-// leaseValid reports whether the run can still be ended by its holder.
-func (r *Run) leaseValid() bool {
-	r.mu.Lock()
+// isLoaded reports whether the run is held here, with its content.
+func (r *Run) isLoaded() bool {
+	return r.life.is(phaseRunning, phaseLeft, phaseEnding) && r.lease.lost() == nil
+}
+
+// canEnd reports whether the run can still be ended by its holder.
+func (r *Run) canEnd() bool {
+	r.mu.Lock() // during a commit, nobody knows
 	defer r.mu.Unlock()
-	return r.ended == nil
+	return r.life.ended() == nil
 }

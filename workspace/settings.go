@@ -144,9 +144,9 @@ func (s *sharedSettings) noteStored(effects []state.Effect) {
 	s.stored = stored
 }
 
-// end makes further changes fail with err.
+// end makes further changes fail with err. The first err stays.
 func (s *sharedSettings) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = err
+	s.ended = cmp.Or(s.ended, err)
 }

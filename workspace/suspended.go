@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -212,11 +213,11 @@ func (s *suspendedCalls) noteStored(list map[string]document.Suspension) {
 	s.stored = list
 }
 
-// end makes further changes fail with err.
+// end makes further changes fail with err. The first err stays.
 func (s *suspendedCalls) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = err
+	s.ended = cmp.Or(s.ended, err)
 }
 
 // get returns what is known of a call.

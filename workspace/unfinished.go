@@ -48,7 +48,7 @@ func (m *Manager) localRun(id string) *Run {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for r := range m.localRuns {
-		if r.runID == id && r.ready && r.lease.lost() == nil {
+		if r.runID == id && r.isLoaded() {
 			return r
 		}
 	}
@@ -80,7 +80,7 @@ func (m *Manager) goOnTelling(user string) {
 	m.mu.Lock()
 	var runs []*Run
 	for r := range m.localRuns {
-		if r.ready && r.ledger.User() == user && r.lease.lost() == nil {
+		if r.ledger.User() == user && r.isLoaded() {
 			runs = append(runs, r)
 		}
 	}

@@ -154,7 +154,7 @@ func (m *Manager) follow(l *ledger.Ledger) (w *follower, leave func(), err error
 	m.mu.Lock()
 	var held []*Run
 	for r := range m.localRuns {
-		if r.ready && r.ledger.User() == l.User() {
+		if r.ledger.User() == l.User() && r.isLoaded() {
 			held = append(held, r)
 		}
 	}
