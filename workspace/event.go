@@ -248,13 +248,20 @@ func (w *follower) addSummary(h *ledger.Head) {
 }
 
 // noteTold notes that the follower knows a head. It drops what the feed has told
-// of that head and of older ones, which may not know the message yet.
+// of that head and of older ones, which may not know the message yet, and of runs
+// that are over by then.
 func (w *follower) noteTold(h *ledger.Head) {
 	w.feed.mu.Lock()
 	defer w.feed.mu.Unlock()
 	w.noteHead(h)
 	w.items = slices.DeleteFunc(w.items, func(i item) bool {
-		return (i.Kind == EventSummary || i.Kind == EventEnded) && i.head != nil && i.thread == "" && !i.head.Age().After(h.Age())
+		switch {
+		case i.thread != "" || i.head != nil && i.head.Age().After(h.Age()):
+			return false
+		case i.Kind == EventSummary || i.Kind == EventEnded:
+			return i.head != nil
+		}
+		return i.MessageID != "" && (h.Run == nil || h.Run.Message.ID != i.MessageID)
 	})
 	if f := w.feed; f.told == nil {
 		f.told = h

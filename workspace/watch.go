@@ -93,8 +93,10 @@ func (m *Manager) watch(ctx context.Context, userID string, show func(*Event) bo
 		switch {
 		case i.thread != "":
 			i.Summary = newSummary(i.thread, i.head)
-		case i.head != nil:
-			h = i.head
+		case i.Kind == EventSummary || i.Kind == EventEnded || i.head != nil && i.head.Age().After(h.Age()):
+			if i.head != nil {
+				h = i.head
+			}
 			fallthrough
 		default:
 			i.Summary = newSummary(userID, h)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,6 +266,75 @@ func TestWatchSeesTheNextWorkspace(t *testing.T) {
 			_, err = m.Expire(t.Context(), 0)
 			require.NoError(t, err)
 		}
+		cancel()
+		<-stop
+		require.NoError(t, m.Close())
+	})
+}
+
+// gate is a store whose calls of Get wait, once it is closed, until it is opened.
+type gate struct {
+	store.Store
+	closed atomic.Bool
+	open   chan struct{}
+}
+
+func (g *gate) Unwrap() store.Store { return g.Store }
+
+func (g *gate) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
+	if g.closed.Load() {
+		<-g.open
+	}
+	return g.Store.Get(ctx, keys...)
+}
+
+// Runs that begin and end while a follower reads its first summary are in that. Events
+// of them do not come behind it, by which a page would show that they are under way.
+func TestWatchGoesNotBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &gate{Store: store.NewMemory(), open: make(chan struct{})}
+		last := make(chan bool)
+		m := open(t, db, workspace.Options{Run: func(ctx context.Context, run *workspace.Run) error {
+			if run.Message().ID == "last" {
+				<-last
+			}
+			return nil
+		}})
+		handle := func(texts ...string) {
+			for _, s := range texts {
+				_, err := m.Handle(t.Context(), "ann", text(s))
+				require.NoError(t, err)
+			}
+		}
+		handle("first")
+		var events []workspace.Event
+		stop := make(chan bool)
+		ctx, cancel := context.WithCancel(t.Context())
+		db.closed.Store(true)
+		go func() {
+			defer close(stop)
+			for e, err := range m.Watch(ctx, "ann").AsHost() {
+				require.NoError(t, err)
+				events = append(events, e)
+			}
+		}()
+		synctest.Wait()
+		handle("second", "third")
+		out, err := m.Submit(t.Context(), "ann", text("last"))
+		require.NoError(t, err)
+		require.Equal(t, workspace.StatusStarted, out.Status)
+		synctest.Wait()
+		close(db.open)
+		synctest.Wait()
+		var kinds []workspace.EventKind
+		for i, e := range events {
+			kinds = append(kinds, e.Kind)
+			require.LessOrEqual(t, events[max(0, i-1)].Seq, e.Seq)
+		}
+		require.Equal(t, []workspace.EventKind{workspace.EventSummary, workspace.EventStarted}, kinds)
+		require.Equal(t, events[1].Run.Message.ID, events[1].MessageID)
+		close(last)
+		require.NoError(t, m.Wait(t.Context()))
 		cancel()
 		<-stop
 		require.NoError(t, m.Close())
