@@ -35,7 +35,7 @@ func (m *Manager) inRunOf(ctx context.Context, user string) bool {
 // which may need one, until takeBack is called.
 func (m *Manager) lendSlot(ctx context.Context) (takeBack func()) {
 	if run, ok := FromContext(ctx); ok && run.m == m {
-		return m.slots.lend(run.lease)
+		return run.slot.Lend()
 	}
 	return func() {}
 }

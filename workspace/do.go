@@ -128,9 +128,9 @@ func (m *Manager) beginTicket(ctx context.Context, l *ledger.Ledger) (*Run, erro
 	}
 	var run *Run
 	if err == nil {
-		m.slots.squeeze(l.User(), t.lease.ID)
+		m.slots.Squeeze(l.User(), t.lease.ID)
 		run, err = m.newRun(ctx, l, h, t.began, nil)
-		m.slots.drop(t.lease.ID) // unless the run has it
+		m.slots.Drop(t.lease.ID) // unless the run has it
 	}
 	if err != nil {
 		if errors.Is(err, store.ErrUnknownOutcome) {

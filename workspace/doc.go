@@ -114,12 +114,15 @@
 // history. During a run nothing is cut.
 package workspace
 
-// The files, by what they are about, for those who change the package.
+// The files, by what they are about, for those who change the package. What needs
+// no Manager is in packages of its own, none of which imports this one: work has the
+// types that all share, internal/turns says whose turn it is, internal/document has
+// the content, and internal/ledger the protocol.
 //
 //   - A Manager: manager.go, open.go, options.go, core.go, settings.go, info.go,
 //     schema.go, names.go, errors.go, stats.go, logger.go, alarm.go.
-//   - A message on its way: message.go, handle.go, join.go, line.go, slots.go,
-//     do.go, drain.go, code.go, finish.go.
+//   - A message on its way: message.go, handle.go, join.go, do.go, drain.go,
+//     code.go, finish.go.
 //   - A run: newrun.go, run.go, phase.go, context.go, commit.go, transaction.go, loop.go,
 //     unfinished.go, windows.go.
 //   - Who holds it: lease.go, renewal.go, holder.go, recovery.go, clock.go.

@@ -7,6 +7,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // EventKind is the kind of an Event.
@@ -169,7 +170,7 @@ func (w *follower) add(i item) {
 	}
 	i.dropped = w.dropped
 	w.items = append(w.items, i)
-	wake(w.wake)
+	turns.Wake(w.wake)
 }
 
 // beginText tells the follower alone the answer of a run so far, before it has read
@@ -274,7 +275,7 @@ func (w *follower) noteTold(h *ledger.Head) {
 // fail ends the follower. The caller holds feed.mu.
 func (w *follower) fail(err error) {
 	w.err = err
-	wake(w.wake)
+	turns.Wake(w.wake)
 }
 
 // next waits for the next item.

@@ -9,6 +9,7 @@ import (
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 const (
@@ -136,7 +137,7 @@ func (f *feed) note(h *ledger.Head, ended []ledger.Outcome) {
 		f.told = h
 	}
 	f.tellTurns(h)
-	wake(f.wake)
+	turns.Wake(f.wake)
 }
 
 // takeBack notes the head that the store shows instead of one that it has taken back.
@@ -157,7 +158,7 @@ func (f *feed) takeBack(h *ledger.Head) {
 func (f *feed) tellTurns(h *ledger.Head) {
 	for w := range f.followers {
 		if w.messageID != "" && (h.Run == nil || h.Run.Message.ID == w.messageID) {
-			wake(w.wake)
+			turns.Wake(w.wake)
 		}
 	}
 }
@@ -235,14 +236,14 @@ func (f *feed) watchStore() (interval time.Duration) {
 	f.m.background(func() {
 		f.m.watchHead(f.ctx, f.ledger, func(h *ledger.Head) {
 			f.reported.Store(true)
-			wake(f.wake)
+			turns.Wake(f.wake)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.tellTurns(h)
 		}, func() {
 			if isShared {
 				f.reported.Store(true)
-				wake(f.wake)
+				turns.Wake(f.wake)
 			}
 		})
 	})

@@ -149,15 +149,15 @@ func (r *Run) noteEnd(op *operation, h *ledger.Head, at ledger.Position, next le
 // begun at a head. Nobody has a vacant lease.
 func (r *Run) passSlot(nextID string, h *ledger.Head) {
 	if nextID == "" || h.Run == nil || h.Run.LeaseID != nextID {
-		r.m.slots.drop(nextID) // see nextLease
+		r.m.slots.Drop(nextID) // see nextLease
 	} else {
-		r.m.slots.pass(r.lease, nextID)
+		r.slot.Pass(nextID)
 	}
 }
 
 // dropNext drops the lease of the next run, because of err.
 func (r *Run) dropNext(next ledger.Lease, err error) {
-	r.m.slots.drop(next.ID)
+	r.m.slots.Drop(next.ID)
 	if errors.Is(err, store.ErrUnknownOutcome) { // it may have begun
 		r.m.releaseInDoubt(r.ledger, r.lease.incarnation, next)
 	}

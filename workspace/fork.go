@@ -38,8 +38,8 @@ type ForkPoint struct {
 // be given with the present Version.
 func (m *Manager) Fork(ctx context.Context, fromID, toID string, at ForkPoint) error {
 	return m.operate(ctx, work.Operation{Kind: opFork, UserID: toID}, func(ctx context.Context, to *ledger.Ledger) error {
-		fromUser, _ := SplitThread(fromID)
-		if toUser, _ := SplitThread(toID); fromUser != toUser || ledger.IsShared(fromID) || ledger.IsShared(toID) {
+		fromUser := ownerOf(fromID)
+		if toUser := ownerOf(toID); fromUser != toUser || ledger.IsShared(fromID) || ledger.IsShared(toID) {
 			return fmt.Errorf("%w: a fork is a thread of the same user", ErrInvalid)
 		}
 		from, err := m.ledger(fromID)

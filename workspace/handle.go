@@ -93,7 +93,7 @@ func (m *Manager) submit(ctx context.Context, userID string, msg Message) (Outco
 	if err != nil {
 		return Outcome{}, err
 	}
-	run, out, err := b.begin(ctx, m.ctx, m.slots.try(b.ledger.User(), b.lease.ID))
+	run, out, err := b.begin(ctx, m.ctx, m.slots.Try(b.ledger.User(), b.lease.ID))
 	switch {
 	case out.Status != StatusStarted:
 		return out, err
@@ -191,10 +191,10 @@ func (m *Manager) checkMessage(msg Message) error {
 // and has a slot itself.
 func (b *beginning) trySlot(ctx context.Context) bool {
 	if run, ok := FromContext(ctx); ok && run.m == b.m && run.canEnd() {
-		b.m.slots.squeeze(b.ledger.User(), b.lease.ID)
+		b.m.slots.Squeeze(b.ledger.User(), b.lease.ID)
 		return true
 	}
-	return b.m.slots.try(b.ledger.User(), b.lease.ID)
+	return b.m.slots.Try(b.ledger.User(), b.lease.ID)
 }
 
 // begin hands the message over. The run that it may begin ends with runCtx.
@@ -203,7 +203,7 @@ func (b *beginning) begin(ctx, runCtx context.Context, hasSlot bool) (*Run, Outc
 	run, out, err := b.submit(ctx, runCtx, hasSlot)
 	b.m.noteSubmitted(ctx, b.ledger.User(), b.message.ID, out.Status, err)
 	if run == nil {
-		b.m.slots.drop(b.lease.ID)
+		b.m.slots.Drop(b.lease.ID)
 	}
 	return run, out, err
 }

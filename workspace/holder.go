@@ -13,6 +13,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // holder is a Manager as the holder of runs. It also observes the holders of other
@@ -21,7 +22,7 @@ import (
 type holder struct {
 	m       *core
 	records *ledger.Holders
-	turn    *line // of one: begins an incarnation
+	turn    *turns.Line // of one: begins an incarnation
 	current atomic.Pointer[incarnation]
 
 	mu     sync.Mutex
@@ -56,7 +57,7 @@ type incarnation struct {
 }
 
 func newHolder(m *core, name string) *holder {
-	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: newLine(1), name: name, seen: map[string]*observation{}}
+	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: turns.NewLine(1), name: name, seen: map[string]*observation{}}
 }
 
 // newIncarnation returns an incarnation that has one lease and is not written yet.
@@ -160,7 +161,7 @@ func (i *incarnation) enter() bool {
 	if i.leases++; i.leases == 1 {
 		i.heldSince = time.Now()
 		if i.idle {
-			wake(i.wake)
+			turns.Wake(i.wake)
 		}
 	}
 	return true
@@ -172,7 +173,7 @@ func (i *incarnation) leave() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.leases--; i.mayEnd() {
-		wake(i.wake)
+		turns.Wake(i.wake)
 	}
 }
 
@@ -195,7 +196,7 @@ func (i *incarnation) abandon(leaseID string) {
 	defer i.mu.Unlock()
 	if leaseID != "" && !slices.Contains(i.abandoned, leaseID) {
 		i.abandoned = append(i.abandoned, leaseID)
-		wake(i.wake)
+		turns.Wake(i.wake)
 	}
 }
 

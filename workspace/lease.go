@@ -118,11 +118,11 @@ func (r *Run) nextLease() ledger.Lease {
 	switch {
 	case r.m.accepting.Err() != nil, r.m.opts.Run == nil:
 		return lease.Vacant()
-	case r.m.slots.has(r.lease):
-		if r.m.slots.crowded(r.lease) {
+	case r.slot.Has():
+		if r.slot.Crowded() {
 			return lease.Vacant()
 		}
-	case !r.m.slots.try(r.user, lease.ID):
+	case !r.m.slots.Try(r.user, lease.ID):
 		return lease.Vacant()
 	}
 	return lease

@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/backoff"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // Emit tells [Manager.Watch] a piece of the text that a model is about to have
@@ -147,7 +148,7 @@ func (p *livePart) Write(text []byte) (int, error) {
 			l.changed = make(chan struct{}, 1)
 			l.run.m.background(l.store)
 		}
-		wake(l.changed)
+		turns.Wake(l.changed)
 	}
 	return len(text), nil
 }
@@ -177,7 +178,7 @@ func (l *liveText) store() {
 				return
 			}
 			if err != nil {
-				wake(l.changed)
+				turns.Wake(l.changed)
 			}
 		}
 		if backoff.Sleep(r.ctx, liveInterval) != nil {

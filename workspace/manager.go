@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 	"github.com/agentstate/state/workspace/work"
 )
 
@@ -38,7 +39,7 @@ type Manager struct {
 	idle          chan struct{}            // closed when there are none; nil if nothing waits for it
 	watched       map[string]chan struct{} // by user; wakes the goroutine that watches the run
 	cutOff        atomic.Int64             // runs that Close has ended
-	slots         *slots
+	slots         *turns.Slots
 	tidying       *tidying
 	holder        *holder
 	lateWindows   sync.Map // by user: movedWindows that could not be stored because a run had begun
@@ -117,7 +118,7 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 	opts := ledger.Options{
 		Live: m.opts.Live, Confirm: m.db.Durability() == store.DurabilityFailover,
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(),
-		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: newLine(1), Notify: m.note,
+		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: turns.NewLine(1), Notify: m.note,
 		DropsSecret: func(doc *document.Document, effects []state.Effect) bool {
 			return dropsSecret(m.schema, doc, effects)
 		},
@@ -241,7 +242,7 @@ func (m *Manager) markWatched(user string) (look chan struct{}, first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if look, ok := m.watched[user]; ok {
-		wake(look)
+		turns.Wake(look)
 		return look, false
 	}
 	look = make(chan struct{}, 1)

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/transcript"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // newRun returns the run of a head, whose lease this Manager has taken, and
@@ -21,10 +22,10 @@ func (m *Manager) newRun(ctx context.Context, l *ledger.Ledger, h *ledger.Head, 
 	r := &Run{
 		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, stands: h.Run.Message.Stands, epoch: h.Epoch, began: h.Run.Began,
 		ticket: h.Run.Message.Ticket, given: given, answers: h.Run.Answers, isAnswered: h.Run.Ended,
-		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}), mu: newWaitLock(),
+		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}), mu: turns.NewLock(),
 	}
 	r.live.run = r
-	m.slots.take(r.lease)
+	r.slot = m.slots.Take(r.lease.id)
 	m.trackRun()
 	r.held, r.cancel = context.WithCancelCause(ctx)
 	m.addLocalRun(r)
@@ -67,7 +68,7 @@ func (r *Run) done() {
 	r.once.Do(func() {
 		r.endLost()
 		r.m.untrackRun()
-		r.m.slots.free(r.lease)
+		r.slot.Free()
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // Open returns a Manager of the workspaces in a store. It writes nothing, except
@@ -40,7 +41,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	}
 	m.telemetry.tracer, m.telemetry.logger = m.opts.Tracer, m.opts.Logger
 	m.telemetry.ttl, m.telemetry.takeover, m.telemetry.background = m.opts.TTL, m.opts.Takeover, m.runInBackground
-	m.slots, m.tidying = newSlots(m.opts.Runs, m.opts.UserRuns), newTidying(&m.core)
+	m.slots, m.tidying = turns.NewSlots(m.opts.Runs, m.opts.UserRuns, ownerOf), newTidying(&m.core)
 	m.feeds = newFeeds(&m.core)
 	var err error
 	if m.sealer, err = newSealer(m.opts.Keys); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state/internal/backoff"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 	"github.com/agentstate/state/workspace/work"
 )
 
@@ -130,7 +131,7 @@ func (m *Manager) watchRun(user string, l *ledger.Ledger) {
 			}
 			if mayPass(err) {
 				delay.Reset()
-				_ = waitOrWake(ctx, next, look)
+				_ = turns.Wait(ctx, next, look)
 			} else { // nobody can load the run, and each try writes the head
 				_ = delay.Wait(ctx)
 			}
@@ -146,7 +147,7 @@ func (m *Manager) watchRun(user string, l *ledger.Ledger) {
 func (m *Manager) watchVacancy(ctx context.Context, l *ledger.Ledger, look chan<- struct{}) {
 	m.watchHead(ctx, l, func(h *ledger.Head) {
 		if h.Run == nil || h.Run.Vacant() {
-			wake(look)
+			turns.Wake(look)
 		}
 	}, func() {})
 }
@@ -228,21 +229,21 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 	m.trackRun()
 	defer m.untrackRun()
 	next := l.NewLease()
-	if m.slots.try(l.User(), next.ID) {
+	if m.slots.Try(l.User(), next.ID) {
 		return m.takeOverWith(ctx, l, observed, next)
 	}
-	if !m.slots.markWaiting(l.User()) {
+	if !m.slots.MarkWaiting(l.User()) {
 		return nil
 	}
 	started := m.trackInBackground(func() {
-		err := m.slots.enter(m.accepting, l.User(), next.ID)
-		m.slots.unmarkWaiting(l.User()) // a run that waits from now on may not be seen below
+		err := m.slots.Enter(m.accepting, l.User(), next.ID)
+		m.slots.UnmarkWaiting(l.User()) // a run that waits from now on may not be seen below
 		if err == nil && m.takeOverLate(l, observed, next) != nil {
 			m.watchRun(l.User(), l)
 		}
 	})
 	if !started {
-		m.slots.unmarkWaiting(l.User())
+		m.slots.UnmarkWaiting(l.User())
 	}
 	return nil
 }
@@ -252,7 +253,7 @@ func (m *Manager) takeOver(ctx context.Context, l *ledger.Ledger, observed ledge
 func (m *Manager) takeOverLate(l *ledger.Ledger, observed ledger.LeaseState, next ledger.Lease) error {
 	h, err := l.ReadHead(m.accepting)
 	if err != nil {
-		m.slots.drop(next.ID)
+		m.slots.Drop(next.ID)
 		return err
 	}
 	if isFree(h) {
@@ -265,7 +266,7 @@ func (m *Manager) takeOverLate(l *ledger.Ledger, observed ledger.LeaseState, nex
 func (m *Manager) takeOverWith(
 	ctx context.Context, l *ledger.Ledger, observed ledger.LeaseState, next ledger.Lease,
 ) error {
-	defer m.slots.drop(next.ID) // unless a run has it
+	defer m.slots.Drop(next.ID) // unless a run has it
 	i, err := m.holder.join(ctx)
 	if err != nil {
 		return err

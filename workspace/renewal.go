@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 	"github.com/agentstate/state/workspace/work"
 )
 
@@ -79,7 +80,7 @@ func (r *Run) endWithLease() {
 // for the TTL, so the lease is abandoned before if a write is under way.
 func (r *Run) endWithManager() {
 	r.cancel(context.Cause(r.m.ctx))
-	for wait := r.lease.ttl / 4; waitOrWake(r.lease.held, wait, nil) == nil; wait = r.lease.ttl / 16 {
+	for wait := r.lease.ttl / 4; turns.Wait(r.lease.held, wait, nil) == nil; wait = r.lease.ttl / 16 {
 		if r.lease.writing.Load() > 0 {
 			r.lease.abandon(fmt.Errorf("%w: %w", ErrFenced, context.Cause(r.m.ctx)))
 		}
@@ -90,13 +91,13 @@ func (r *Run) endWithManager() {
 func (r *Run) storeTrace() {
 	for !r.op.isStored.Load() && r.lease.lost() == nil && r.renew(r.lease.ttl/4) != nil {
 		r.checkSoon()
-		_ = waitOrWake(r.lease.held, r.lease.ttl/4, nil)
+		_ = turns.Wait(r.lease.held, r.lease.ttl/4, nil)
 	}
 }
 
 // checkSoon looks whether the lease is lost, in the background.
 func (r *Run) checkSoon() {
-	wake(r.lease.check)
+	turns.Wake(r.lease.check)
 	r.keeping.checker.Do(func() { go r.m.guard(r.keepChecking) })
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // Run is the handling of one message by the holder of the workspace. Nothing
@@ -22,6 +23,7 @@ type Run struct {
 	shared  *ledger.Ledger // of the user part, nil if nothing is shared
 	lease   *lease
 	keeping keeping // of the lease
+	slot    *turns.Slot
 	runID   string
 	attempt int
 	base    uint64 // the version at which the run began
@@ -59,7 +61,7 @@ type Run struct {
 	isAnswered bool       // the last one has no calls
 	loopStop   state.Stop // how a Loop has ended that was stopped
 
-	mu      waitLock // held during a commit
+	mu      turns.Lock // held during a commit
 	reply   string
 	stop    state.Stop // how the last answer has ended, if the model has not said all
 	failure string     // the stored reason, if it has failed

@@ -11,6 +11,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/document"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // Settings are the configuration of a user's workspace.
@@ -30,7 +31,7 @@ var settingNames = []string{"chat_id", "debug_mode", "mcp_servers", "platform"}
 
 // sharedSettings holds the Settings of a workspace for concurrent use.
 type sharedSettings struct {
-	changing waitLock // held during a change, so that no concurrent change is lost
+	changing turns.Lock // held during a change, so that no concurrent change is lost
 
 	mu     sync.Mutex
 	now    Settings
@@ -40,7 +41,7 @@ type sharedSettings struct {
 
 // decodeSettings returns the settings with the stored form of each.
 func decodeSettings(stored map[string][]byte) (*sharedSettings, error) {
-	s, all := &sharedSettings{changing: newWaitLock(), stored: stored}, jsontext.Object{}
+	s, all := &sharedSettings{changing: turns.NewLock(), stored: stored}, jsontext.Object{}
 	if len(stored) == 0 { // as most users
 		return s, nil
 	}

@@ -34,7 +34,7 @@ func (m *Manager) readPart(ctx context.Context, id string) (*ledger.Ledger, *doc
 	if m.sharingFor(id) == nil {
 		return nil, nil, nil
 	}
-	user, _ := SplitThread(id)
+	user := ownerOf(id)
 	l, err := m.ledger(Shared(user))
 	if err != nil {
 		return nil, nil, err

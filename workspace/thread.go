@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // Thread returns the id of a thread, which is a workspace of its own: one of
@@ -35,6 +36,12 @@ func NewThread(userID string) string {
 // own workspace, and also for what [Shared] returns.
 func SplitThread(id string) (userID, threadID string) { return ledger.SplitID(id) }
 
+// ownerOf returns the user of a workspace.
+func ownerOf(id string) string {
+	user, _ := SplitThread(id)
+	return user
+}
+
 // Shared returns the id of the user part: the workspace of what all threads of a
 // user share. It has no messages and no runs.
 func Shared(userID string) string { return ledger.SharedID(userID) }
@@ -58,14 +65,14 @@ func (all *feeds) ofUserPart(id string) *feed {
 	if len(all.byUser) == 0 || ledger.IsShared(id) {
 		return nil
 	}
-	user, _ := SplitThread(id)
+	user := ownerOf(id)
 	return all.byUser[Shared(user)]
 }
 
 // lookAtThreads reads the heads of the user's workspaces.
 func (f *feed) lookAtThreads(ctx context.Context) error {
 	shared := f.ledger.User()
-	user, _ := SplitThread(shared)
+	user := ownerOf(shared)
 	own, err := ledger.ReadHead(ctx, f.m.db, f.m.sealer, Thread(user, ""))
 	if err != nil {
 		return err
@@ -108,7 +115,7 @@ func (f *feed) noteThreads(heads []ledger.UserHead) {
 		if !slices.Contains(t.fresh, u.User) {
 			t.fresh = append(t.fresh, u.User)
 		}
-		wake(f.wake)
+		turns.Wake(f.wake)
 	}
 }
 

@@ -3,6 +3,8 @@ package workspace
 import (
 	"context"
 	"sync"
+
+	"github.com/agentstate/state/workspace/internal/turns"
 )
 
 // tidying is the work that nobody waits for: compaction. Little of it is done at
@@ -10,7 +12,7 @@ import (
 // the process ends or too much waits, is done after a later compaction.
 type tidying struct {
 	m    *core
-	line *line
+	line *turns.Line
 
 	mu    sync.Mutex
 	users map[string]bool // for whom a function is called or waits
@@ -24,7 +26,7 @@ const (
 )
 
 func newTidying(m *core) *tidying {
-	return &tidying{m: m, line: newLine(tidyingAtOnce), users: map[string]bool{}}
+	return &tidying{m: m, line: turns.NewLine(tidyingAtOnce), users: map[string]bool{}}
 }
 
 // note calls fn in the background, with a context that ends when the Manager is

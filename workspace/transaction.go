@@ -120,7 +120,7 @@ func (m *Manager) ledgerIn(tx store.Store, id string) (*ledger.Ledger, error) {
 		m.note(ctx, of, n)
 	}
 	if opts.UserPart != nil {
-		user, _ := SplitThread(id)
+		user := ownerOf(id)
 		opts.UserPart = func() (*ledger.Ledger, error) { return m.ledgerIn(tx, Shared(user)) }
 	}
 	return ledger.New(tx, id, key, opts), nil

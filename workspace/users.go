@@ -25,7 +25,7 @@ func (m *Manager) List(ctx context.Context) iter.Seq2[string, error] {
 				yield("", wrapError("list", "", err))
 				return
 			}
-			user, _ := SplitThread(u.User)
+			user := ownerOf(u.User)
 			for n := len(before); n > 0 && !strings.HasPrefix(u.User, Thread(before[n-1], "")); n-- {
 				before = before[:n-1]
 			}
@@ -97,7 +97,7 @@ func (m *Manager) DeleteUser(ctx context.Context, userID string) error {
 			return err
 		}
 		if run, ok := FromContext(ctx); ok {
-			if user, _ := SplitThread(run.user); user == userID { // which ends now
+			if ownerOf(run.user) == userID { // which ends now
 				var cancel context.CancelFunc
 				ctx, cancel = m.untilClosed(context.WithoutCancel(ctx))
 				defer cancel()
@@ -141,7 +141,7 @@ func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.L
 // sweepLater goes on with what DeleteUser has left, in the background.
 func (m *Manager) sweepLater(id string) {
 	m.tidying.note(id, func(ctx context.Context) {
-		user, _ := SplitThread(id)
+		user := ownerOf(id)
 		l, err := m.ledger(id)
 		var h *ledger.Head
 		if err == nil {

@@ -1,24 +1,26 @@
-package workspace
+package turns
 
 import (
 	"container/list"
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
-// line lets at most some callers in at a time. The others wait, and get in in
+// Line lets at most some callers in at a time. The others wait, and get in in
 // the order in which they came.
-type line struct {
+type Line struct {
 	mu      sync.Mutex
 	free    int       // places; negative after Squeeze
 	waiting list.List // of chan struct{}, closed when its caller is in
 }
 
-func newLine(places int) *line { return &line{free: places} }
+// NewLine returns a line with a number of places.
+func NewLine(places int) *Line { return &Line{free: places} }
 
 // Enter waits for a place. If ctx ends first, Enter returns the cause.
-func (l *line) Enter(ctx context.Context) error {
+func (l *Line) Enter(ctx context.Context) error {
 	l.mu.Lock()
 	if l.free > 0 { // nobody waits
 		l.free--
@@ -44,34 +46,36 @@ func (l *line) Enter(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// TryEnter reports whether there was a place.
-func (l *line) TryEnter() bool {
+var errFull = errors.New("there is no place")
+
+// tryEnter gets in if there is a place.
+func (l *Line) tryEnter() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.free <= 0 {
-		return false
+		return errFull
 	}
 	l.free--
-	return true
+	return nil
 }
 
 // Crowded reports whether callers wait for a place, or more are in than there
 // are places.
-func (l *line) Crowded() bool {
+func (l *Line) Crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.free < 0 || l.waiting.Len() > 0
 }
 
 // Squeeze gets in even if there is no place.
-func (l *line) Squeeze() {
+func (l *Line) Squeeze() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free--
 }
 
 // Leave gives the place to the caller that has waited longest.
-func (l *line) Leave() {
+func (l *Line) Leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free++
@@ -82,17 +86,17 @@ func (l *line) Leave() {
 	}
 }
 
-// wake makes waitOrWake return.
-func wake(look chan<- struct{}) {
+// Wake makes Wait return, now or when it is called next. look has room for one.
+func Wake(look chan<- struct{}) {
 	select {
 	case look <- struct{}{}:
 	default:
 	}
 }
 
-// waitOrWake waits for a time, or until look is woken. If ctx ends, it returns
+// Wait waits for a time, or until look is woken. If ctx ends, it returns
 // the cause.
-func waitOrWake(ctx context.Context, d time.Duration, look <-chan struct{}) error {
+func Wait(ctx context.Context, d time.Duration, look <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -103,12 +107,16 @@ func waitOrWake(ctx context.Context, d time.Duration, look <-chan struct{}) erro
 	return context.Cause(ctx)
 }
 
-// waitLock is a lock that is held while its holder waits, such as for the store.
+// Lock is a lock that is held while its holder waits, such as for the store.
 // It is no Mutex: in a bubble of package testing/synctest, time stands still while
 // a goroutine waits for a Mutex, and what its holder waits for never comes.
-type waitLock chan struct{}
+type Lock chan struct{}
 
-func newWaitLock() waitLock { return make(waitLock, 1) }
+// NewLock returns a Lock that nobody holds.
+func NewLock() Lock { return make(Lock, 1) }
 
-func (l waitLock) Lock()   { l <- struct{}{} }
-func (l waitLock) Unlock() { <-l }
+// Lock waits until nobody holds l.
+func (l Lock) Lock() { l <- struct{}{} }
+
+// Unlock gives l to one that waits.
+func (l Lock) Unlock() { <-l }
