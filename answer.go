@@ -182,8 +182,11 @@ func (d *answersDraft) add(m ToolResultMessage) error {
 		}
 		call, known := open.matcher.match(m.Call())
 		wrong := open.matcher.checkName(call, m.Call())
-		switch own := d.rights == nil || open.result.agent == d.agent(); {
-		case !known || refused != nil && (!own || call < 0 || wrong != nil):
+		own := d.rights == nil || open.result.agent == d.agent()
+		if fits := own && call >= 0 && wrong == nil; !known || refused != nil && !fits {
+			continue // the first refusal stands
+		}
+		switch {
 		case call < 0:
 			refused = callError(m.Call(), ErrAnswered)
 		case !own:
@@ -355,19 +358,19 @@ func (st *resultStack) appendOpen(open []callPlace, r *stackedResult, conversati
 // are answered in a conversation: those that have an answer behind each copy of
 // the message there.
 func (a *answers) takeElsewhere(conversation *persist.List, taken []bool, from, to int) {
-	open, copied := make([]bool, to-from), false
+	answered, copied := slices.Repeat([]bool{true}, to-from), false // behind each copy so far
 	for _, there := range a.copies(conversation, a.calls[from].message) {
 		copied = true
-		left := false // a call that is answered as far as is known
-		for number := from; number < to; number++ {
-			open[number-from] = open[number-from] || !there.taken[number]
-			left = left || !open[number-from] && !taken[number]
+		more := false // there is one that is not marked yet
+		for i := range answered {
+			answered[i] = answered[i] && there.taken[from+i]
+			more = more || answered[i] && !taken[from+i]
 		}
-		if !left {
+		if !more {
 			break
 		}
 	}
-	for i := range open {
-		taken[from+i] = taken[from+i] || copied && !open[i]
+	for i := range answered {
+		taken[from+i] = taken[from+i] || copied && answered[i]
 	}
 }

@@ -70,7 +70,7 @@ func (s *State) Effects(from *State) ([]Effect, error) {
 		return nil, old.denied("list effects", "")
 	case old.schema != h.schema:
 		return nil, foreign("effects", "from is a state with another schema")
-	case old.family == nothing.family || h.family == nothing.family:
+	case old.isNil() || h.isNil():
 		return nil, foreign("effects", "the state is nil, or from is")
 	}
 	d := effectsDraft{now: h.branch.Scan(), past: old.branch.Scan()}

@@ -243,7 +243,7 @@ func (f *Field[T]) merges(sp *fieldSpec) error {
 // toRead returns the spec if the handle may read the field.
 func (f *Field[T]) toRead(h *handle) (*fieldSpec, error) {
 	sp, err := f.spec(h)
-	if err != nil && f != nil && h.family == nothing.family {
+	if err != nil && f != nil && h.isNil() {
 		err = fieldError(f.Name, ErrNotFound)
 	}
 	if err == nil && !h.mayRead(sp) {
@@ -255,7 +255,7 @@ func (f *Field[T]) toRead(h *handle) (*fieldSpec, error) {
 // toWrite returns the spec if the handle may write the field.
 func (f *Field[T]) toWrite(h *handle, op Op) (*fieldSpec, error) {
 	sp, err := f.spec(h)
-	if err != nil && f != nil && h.family == nothing.family {
+	if err != nil && f != nil && h.isNil() {
 		err = asKind(ErrReadOnly, fieldError(f.Name, errors.New("the State is nil")))
 	}
 	if err == nil && !h.mayWrite(sp) {

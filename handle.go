@@ -50,6 +50,9 @@ type family struct {
 // hostAuthor signs the writes of the host.
 var hostAuthor = &engine.Author{}
 
+// isNil reports whether the handle stands for that of a nil State.
+func (h *handle) isNil() bool { return h.family == nothing.family }
+
 // agent returns the name that signs the writes.
 func (h *handle) agent() string { return h.author.Agent }
 

@@ -133,7 +133,7 @@ func (Insider) IsKey(st *State, name string) bool {
 // not matter.
 func (Insider) CheckField(st *State, name string, f Part, by AnyHandler) error {
 	h := st.on()
-	if h.family == nothing.family { // every field is unset there
+	if h.isNil() { // every field is unset there
 		return nil
 	}
 	if f, ok := f.(interface{ declared(h *handle) error }); ok {

@@ -159,7 +159,7 @@ func (s *State) Revert(to *State) error {
 		return h.denied("revert", "")
 	case past.rights != nil:
 		return past.denied("revert", "")
-	case past.family != h.family || h.family == nothing.family:
+	case past.family != h.family || h.isNil():
 		return foreign("revert", "not to a snapshot of this state")
 	case past.branch.Alive() == nil:
 		return invalidArgument("revert", "not to a snapshot")

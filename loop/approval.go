@@ -84,7 +84,7 @@ func indexOfKey(calls []state.ToolCall, key string) int {
 
 // answerOrphans answers approved calls of agents that the Loop has no longer,
 // which nobody would make: their agents have left the program since.
-func (r *looping) answerOrphans() error {
+func (r *loopRun) answerOrphans() error {
 	if r.run == nil {
 		return nil
 	}
@@ -108,6 +108,6 @@ func (r *looping) answerOrphans() error {
 	if orphans == nil {
 		return nil
 	}
-	r.goOn()
+	r.expectAnswer()
 	return st.History().Answer(orphans...)
 }

@@ -87,7 +87,7 @@ type purse struct {
 }
 
 // newPurse returns the purse of a Loop, which has what the run has spent before.
-func (r *looping) newPurse(outer *purse) *purse {
+func (r *loopRun) newPurse(outer *purse) *purse {
 	p, h := &purse{Budget: r.Budget, st: r.st, outer: outer, requests: r.steps}, r.st.History()
 	for i := max(0, h.Len()-r.steps); i < h.Len(); i++ {
 		last, _ := h.At(i)

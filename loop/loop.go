@@ -53,7 +53,7 @@ type Loop struct {
 	// If Route uses a field that the schema of the State does not have, which looks
 	// unset to it, Run returns [state.ErrInvalid].
 	Route func(st *state.State) (agent string, ok bool)
-	// Commit is called before calls are made, and after they and after each answer,
+	// Commit is called before tool calls, after them, and after each answer,
 	// for a program that stores the State itself. In a run of a workspace, the run
 	// is committed before it.
 	Commit func(ctx context.Context) error
@@ -119,7 +119,7 @@ func (l *Loop) Run(ctx context.Context, st *state.State) (reply string, err erro
 	}
 	for more := true; more && err == nil; {
 		var name string
-		if err = r.makeLeft(); err == nil {
+		if err = r.makeOpenCalls(); err == nil {
 			name, more, err = r.next()
 		}
 		if err == nil && more {
@@ -130,8 +130,8 @@ func (l *Loop) Run(ctx context.Context, st *state.State) (reply string, err erro
 	return reply, err
 }
 
-// looping is one Run of a Loop.
-type looping struct {
+// loopRun is one Run of a Loop.
+type loopRun struct {
 	*Loop
 	ctx   context.Context
 	st    *state.State
@@ -147,7 +147,7 @@ type looping struct {
 	again *string    // the agent that is to be asked again, whatever Route says, or nil
 }
 
-func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
+func (l *Loop) begin(ctx context.Context, st *state.State) (*loopRun, error) {
 	switch {
 	case ctx == nil:
 		return nil, invalid("Loop.Run: the context is nil")
@@ -168,7 +168,7 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 	if l.CallTimeout > 0 {
 		ctx = runctx.WithCallTimeout(ctx, l.CallTimeout)
 	}
-	r := &looping{
+	r := &loopRun{
 		Loop: l, ctx: state.NewContext(ctx, st), st: st, run: runctx.RunOf(ctx),
 		names: slices.Sorted(maps.Keys(l.Agents)), turns: map[string]*Turn{},
 	}
@@ -180,12 +180,12 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 			return nil, err
 		}
 		turn.stored, turn.route = l.Commit, l.Route
-		turn.heard = func(output []state.Message, e ending) { r.hear(name, output, e) }
+		turn.heard = func(output []state.Message, e ending) { r.noteAnswer(name, output, e) }
 		r.turns[name] = turn
-		if turn.inner {
+		if turn.scope != scopeOwn {
 			r.run = nil // the progress is that of another Loop, or of the trunk
 		}
-		turn.joins = turn.run != nil && !turn.inner
+		turn.joins = turn.run != nil && turn.scope == scopeOwn
 	}
 	if r.run != nil {
 		r.steps, r.ended = r.run.Progress()
@@ -215,8 +215,8 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*looping, error) {
 	return r, nil
 }
 
-// hear is told of each answer of an agent that is recorded.
-func (r *looping) hear(agent string, output []state.Message, e ending) {
+// noteAnswer is told of each answer of an agent that is recorded.
+func (r *loopRun) noteAnswer(agent string, output []state.Message, e ending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.steps++
@@ -231,21 +231,21 @@ func (r *looping) hear(agent string, output []state.Message, e ending) {
 
 // progress returns how many answers there are, whether the last one had no calls,
 // and the last text.
-func (r *looping) progress() (steps int, ended bool, reply string) {
+func (r *loopRun) progress() (steps int, ended bool, reply string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.steps, r.ended, r.reply
 }
 
-// makeLeft makes the calls that are left, of whatever answer.
-func (r *looping) makeLeft() error {
+// makeOpenCalls makes the calls that have no result yet, of whatever answer.
+func (r *loopRun) makeOpenCalls() error {
 	for _, name := range r.names {
 		turn := r.turns[name]
 		calls := turn.Pending()
 		if len(calls) == 0 {
 			continue
 		}
-		r.goOn()
+		r.expectAnswer()
 		calls, stuck, err := r.answerRepeats(turn, calls)
 		if err == nil {
 			_, err = turn.Run(turn.Context(r.ctx), calls...)
@@ -261,8 +261,8 @@ func (r *looping) makeLeft() error {
 	return r.answerOrphans()
 }
 
-// goOn notes that there is something to answer.
-func (r *looping) goOn() {
+// expectAnswer notes that a model is to be asked: there is something to answer.
+func (r *loopRun) expectAnswer() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended, r.stop = false, nil
@@ -272,8 +272,8 @@ func (r *looping) goOn() {
 }
 
 // next returns whose turn is next, if it is anybody's.
-func (r *looping) next() (name string, more bool, err error) {
-	if err := r.waiting(); err != nil {
+func (r *loopRun) next() (name string, more bool, err error) {
+	if err := r.suspended(); err != nil {
 		return "", false, err
 	}
 	if err := r.stopped(); err != nil {
@@ -295,7 +295,7 @@ func (r *looping) next() (name string, more bool, err error) {
 
 // route calls Route. The error is that of a field which the schema lacks: to a
 // function that answers yes or no it looks unset.
-func (r *looping) route() (name string, more bool, err error) {
+func (r *loopRun) route() (name string, more bool, err error) {
 	var lacking atomic.Pointer[error]
 	name, more = r.Route(inside.TellLacking(r.st, func(err error) { lacking.CompareAndSwap(nil, &err) }))
 	if err := lacking.Load(); err != nil {
@@ -304,9 +304,9 @@ func (r *looping) route() (name string, more bool, err error) {
 	return name, more, nil
 }
 
-// waiting returns ErrSuspended if calls wait that a model has made since the user
+// suspended returns ErrSuspended if calls wait that a model has made since the user
 // has spoken.
-func (r *looping) waiting() error {
+func (r *loopRun) suspended() error {
 	calls := inside.CallsOf(sinceUser(state.Messages.GetOr(r.st, nil))...)
 	var waits []suspendedCall
 	for _, name := range r.names {
@@ -337,7 +337,7 @@ func errWaiting(calls ...suspendedCall) error {
 }
 
 // ask asks a model, again and again if that may help.
-func (r *looping) ask(name string) error {
+func (r *loopRun) ask(name string) error {
 	limit := r.MaxSteps
 	if limit == 0 {
 		limit = 50

@@ -22,7 +22,7 @@ const repeatText = "The call was not made: the same call with the same arguments
 // answerRepeats answers the calls that are not to be made because they repeat others
 // of this run, and returns those that are left. stuck reports whether the model has
 // been told so before, and repeats the call all the same.
-func (r *looping) answerRepeats(t *Turn, calls []state.ToolCall) (left []state.ToolCall, stuck bool, err error) {
+func (r *loopRun) answerRepeats(t *Turn, calls []state.ToolCall) (left []state.ToolCall, stuck bool, err error) {
 	most := r.MaxRepeats
 	if most == 0 {
 		most = defaultRepeats
@@ -87,7 +87,7 @@ func repeats(made []madeCall, c state.ToolCall) (n int, told bool) {
 }
 
 // giveUp ends the run because the model is stuck.
-func (r *looping) giveUp(agent string) {
+func (r *loopRun) giveUp(agent string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended, r.again = true, nil

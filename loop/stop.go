@@ -210,7 +210,7 @@ func (t *Turn) Next() (more bool, err error) {
 }
 
 // resume notes how the last answer has ended, for a Loop that goes on behind it.
-func (r *looping) resume(msgs []state.Message) {
+func (r *loopRun) resume(msgs []state.Message) {
 	if len(msgs) > 0 && msgs[len(msgs)-1].Role() == "user" {
 		return
 	}
@@ -235,7 +235,7 @@ func (r *looping) resume(msgs []state.Message) {
 
 // goesOn returns the agent that is to be asked again, whatever Route says: its last
 // answer was paused, or cut in its calls.
-func (r *looping) goesOn() (name string, ok bool) {
+func (r *loopRun) goesOn() (name string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.again == nil {
@@ -245,7 +245,7 @@ func (r *looping) goesOn() (name string, ok bool) {
 }
 
 // stopped returns the error of the last answer if that has ended the run, or nil.
-func (r *looping) stopped() error {
+func (r *loopRun) stopped() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stop == nil {

@@ -33,8 +33,7 @@ type Turn struct {
 	tools    []*tool.Tool
 	run      runctx.Run // nil without a workspace, and on a branch of its state
 	host     runctx.Run // run, also on a branch
-	inner    bool       // within another turn, in the call of a tool, or on a branch
-	called   bool       // within another turn, or in the call of a tool
+	scope    scope
 
 	// Of a Loop, or nil:
 	stored func(context.Context) error            // Loop.Commit
@@ -58,6 +57,15 @@ type Turn struct {
 	ended     *ending          // what comes after the last answer, or nil
 	cut       []tool.Result    // of the calls of the last answer, if it was cut
 }
+
+// scope is where a turn is made.
+type scope uint8
+
+const (
+	scopeOwn    scope = iota // nowhere else
+	scopeBranch              // on a branch of the State of the run
+	scopeCalled              // within another turn, or in the call of a tool
+)
 
 type turnKey struct{}
 
@@ -84,18 +92,18 @@ func NewTurn(ctx context.Context, agent string, tools ...*tool.Tool) (*Turn, err
 	if agent != "" {
 		t.st = t.base.As(agent)
 	}
-	_, called := tool.CallOf(ctx)
-	t.called = nested || called
-	t.inner = t.called
+	if _, called := tool.CallOf(ctx); nested || called {
+		t.scope = scopeCalled
+	}
 	t.run = runctx.RunOf(ctx)
 	if t.host = t.run; t.run == nil {
 		return t, nil
 	}
 	if inside.Branch(t.run.State()) != inside.Branch(base) { // what is done there is not stored before it is joined
-		t.run, t.inner = nil, true
+		t.run, t.scope = nil, max(t.scope, scopeBranch)
 		return t, nil
 	}
-	if answers, _ := t.run.Progress(); answers == 0 && !t.inner {
+	if answers, _ := t.run.Progress(); answers == 0 && t.scope == scopeOwn {
 		t.late = t.run.Decided()
 	}
 	return t, nil
@@ -124,7 +132,7 @@ func (t *Turn) Window(ctx context.Context, w *transcript.Window) *transcript.Win
 	if run := runctx.RunOf(ctx); w == nil && run != nil {
 		w, _ = run.Window().(*transcript.Window)
 	}
-	if t.called {
+	if t.scope == scopeCalled {
 		return nil
 	}
 	return w
@@ -165,7 +173,7 @@ func (t *Turn) commitRun(ctx context.Context) error {
 // [state.Messages].
 func (t *Turn) Hear(said ...state.Message) error {
 	writable := func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable }
-	if t.run != nil || t.inner || len(said) == 0 || !slices.ContainsFunc(t.base.Fields(), writable) {
+	if t.run != nil || t.scope != scopeOwn || len(said) == 0 || !slices.ContainsFunc(t.base.Fields(), writable) {
 		return nil
 	}
 	known := state.Messages.GetOr(t.base, nil)
@@ -225,7 +233,7 @@ func (t *Turn) record(r state.InferenceResult) (more bool, err error) {
 	t.setCalls(slices.DeleteFunc(slices.Clone(calls), func(c state.ToolCall) bool { return !t.Has(c.Name) }))
 	t.others = len(t.calls) < len(calls)
 	t.late, t.failure = nil, nil
-	if t.run != nil && !t.inner {
+	if t.run != nil && t.scope == scopeOwn {
 		answers, _ := t.run.Progress()
 		t.run.SetProgress(answers+1, !e.more)
 	}

@@ -237,7 +237,7 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run,
 		out.Status = StatusRejected
 		return nil, out, err
 	case err != nil:
-		m.goOnTelling(l.User())
+		m.resumeLive(l.User())
 		if errors.Is(err, store.ErrUnknownOutcome) {
 			m.releaseInDoubt(l, i, lease)
 		}

@@ -159,7 +159,7 @@ func (r *Run) readMessage(ctx context.Context, h *ledger.Head) (err error) {
 // receiveMessage adds the message to the conversation and to the settings.
 func (r *Run) receiveMessage() error {
 	if r.stands && (r.doc.EndsWith(r.message.ID) || r.endsWithMessage()) {
-		r.goOn()
+		r.resume()
 		return nil
 	}
 	if err := r.closeLeft(); err != nil {
@@ -183,12 +183,12 @@ func (r *Run) receiveMessage() error {
 	return r.settings.note(r.message)
 }
 
-// goOn lets the run of a message that was given up go on where it ended: nothing
+// resume lets the run of a message that was given up go on where it ended: nothing
 // was handled since. What the user has said stands in the conversation, what is
 // answered is not asked again, and the calls that are open are made with their
 // keys. Decisions that are not stored, such as an approval that was undone, are made
 // again.
-func (r *Run) goOn() {
+func (r *Run) resume() {
 	r.message, _ = r.decide(r.message, r.storedDecisions())
 	msgs := state.Messages.GetOr(r.state, nil)
 	if last, ok := msgs[len(msgs)-1].(state.TextMessage); ok && last.Role() == "assistant" && last.Text() != "" {

@@ -82,7 +82,7 @@ func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) erro
 		}
 		h, err := l.Cancel(ctx, runID, reason, l.NewLease().Vacant())
 		if err != nil {
-			m.goOnTelling(userID)
+			m.resumeLive(userID)
 			return err
 		}
 		m.endLocalRuns(userID, h, work.EndingCancelled)

@@ -55,7 +55,7 @@ func (m *Manager) localRun(id string) *Run {
 	return nil
 }
 
-// keep returns the text so far, and lets no more of it be told before goOn.
+// keep returns the text so far, and lets no more of it be told before resume.
 func (l *liveText) keep() ledger.Live {
 	l.mu.Lock()
 	l.kept = true
@@ -63,8 +63,8 @@ func (l *liveText) keep() ledger.Live {
 	return l.said()
 }
 
-// goOn tells what was held back, because the run has not ended.
-func (l *liveText) goOn() {
+// resume tells what was held back, because the run has not ended.
+func (l *liveText) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	held := l.held
@@ -74,9 +74,9 @@ func (l *liveText) goOn() {
 	}
 }
 
-// goOnTelling is goOn for the runs of a user that are held here, after a write that
+// resumeLive is resume for the runs of a user that are held here, after a write that
 // has not ended them.
-func (m *Manager) goOnTelling(user string) {
+func (m *Manager) resumeLive(user string) {
 	m.mu.Lock()
 	var runs []*Run
 	for r := range m.localRuns {
@@ -86,7 +86,7 @@ func (m *Manager) goOnTelling(user string) {
 	}
 	m.mu.Unlock()
 	for _, r := range runs {
-		r.live.goOn()
+		r.live.resume()
 	}
 }
 
