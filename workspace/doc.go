@@ -121,8 +121,8 @@ package workspace
 //
 //   - A Manager: manager.go, open.go, options.go, core.go, settings.go, info.go,
 //     schema.go, names.go, errors.go, stats.go, logger.go, alarm.go.
-//   - A message on its way: message.go, handle.go, join.go, do.go, drain.go,
-//     code.go, finish.go.
+//   - A message on its way: message.go, handle.go, await.go, join.go, do.go,
+//     drain.go, code.go, finish.go.
 //   - A run: newrun.go, run.go, phase.go, context.go, commit.go, transaction.go, loop.go,
 //     unfinished.go, windows.go.
 //   - Who holds it: lease.go, renewal.go, holder.go, recovery.go, clock.go.

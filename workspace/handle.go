@@ -250,17 +250,23 @@ func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run,
 		out.Status = StatusQueued
 		return nil, out, nil
 	}
+	return b.beginRun(runCtx, h, lease, began, out)
+}
+
+// beginRun makes the run that has begun at a head with a lease.
+func (b *beginning) beginRun(
+	ctx context.Context, h *ledger.Head, lease ledger.Lease, began time.Time, out Outcome,
+) (*Run, Outcome, error) {
 	if h.Run == nil || h.Run.LeaseID != lease.ID {
 		// The reply to the write was lost, and the run has ended meanwhile.
 		return nil, out, fmt.Errorf("begin: %w", ErrFenced)
 	}
 	out.RunID = h.Run.RunID
-	run, err = m.newRun(runCtx, l, h, began, b.message.given())
+	run, err := b.m.newRun(ctx, b.ledger, h, began, b.message.given())
 	if err != nil {
-		m.watchRun(l.User(), l)
-		return nil, out, err
+		b.m.watchRun(b.ledger.User(), b.ledger)
 	}
-	return run, out, nil
+	return run, out, err
 }
 
 // submission returns the message for the ledger.
@@ -330,122 +336,3 @@ func (m *Manager) decisionsCheck(user string, msg *Message) func(*document.Docum
 
 // errOwnRun is returned within a run for what cannot end before the run.
 var errOwnRun = fmt.Errorf("%w: it is that of the caller, which cannot wait for another message of its user; use Submit", ErrBusy)
-
-// Await waits until the handling of a message has ended, in any process, and
-// returns its outcome: the status is StatusDone, with the reply, or
-// StatusFailed, with the reason. If ctx ends first, Await returns the cause and
-// whether the message is being handled or waits. It returns ErrNotFound if the
-// workspace does not know the message: it was never accepted, or more than 64
-// other messages have ended since it did.
-//
-// If this Manager handles the message, Await returns at once when it has ended.
-// Otherwise it looks at the workspace when the store reports a change, if the
-// store is a [store.Watcher], and four times a second if not. All that wait for
-// messages of one user share that look. With Options.Run, the Manager also takes
-// the run over if its holder dies.
-//
-// If the store does not answer for Options.StoreTimeout, Await returns its error.
-//
-// Within a run of the same user, Await returns ErrBusy unless the message has
-// ended.
-func (m *Manager) Await(ctx context.Context, userID, messageID string) (Outcome, error) {
-	var out Outcome
-	err := m.operate(ctx, work.Operation{Kind: opAwait, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
-		if err := checkID(messageID); err != nil {
-			return err
-		}
-		var err error
-		if out, err = m.await(ctx, l, messageID); errors.Is(err, ErrRunFailed) {
-			err = nil // the outcome says so
-		}
-		return err
-	})
-	return out, err
-}
-
-// await also returns ErrRunFailed for a message that has failed.
-func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outcome, error) {
-	w, leave, err := m.feeds.follow(l, id)
-	if err != nil {
-		return Outcome{}, err
-	}
-	defer leave()
-	h, fate, err := m.readFate(ctx, l, id)
-	if err != nil {
-		return Outcome{}, err
-	}
-	w.noteTold(h)
-	defer m.lendSlot(ctx)()
-	for {
-		switch fate.Place {
-		case ledger.PlaceNone:
-			return Outcome{}, fmt.Errorf("%w: message %s: it was not accepted, or has ended long ago", ErrNotFound, fault.Quote(id))
-		case ledger.PlaceEnded, ledger.PlaceDead:
-			again, err := m.confirm(ctx, l, h, fate)
-			if again {
-				if h, fate, err = m.readFate(ctx, l, id); err == nil {
-					continue
-				}
-			}
-			if err != nil {
-				return Outcome{}, err
-			}
-			return outcomeOf(fate), errorOf(fate)
-		}
-		if m.inRunOf(ctx, l.User()) {
-			return outcomeOf(fate), errOwnRun
-		}
-		m.watchRun(l.User(), l)
-		i, err := w.next(ctx)
-		if err != nil {
-			return outcomeOf(fate), err
-		}
-		if i.Kind == EventEnded {
-			again, err := m.confirm(ctx, l, i.head, ledger.Fate{})
-			if again {
-				if h, fate, err = m.readFate(ctx, l, id); err == nil {
-					continue
-				}
-			}
-			if err != nil {
-				return Outcome{}, err
-			}
-			return i.Outcome, i.Err
-		}
-		inTime, cancel := context.WithTimeout(ctx, m.patience())
-		at := i.head
-		newer, err := l.Fate(inTime, at, id)
-		cancel()
-		if err != nil { // the head may have been replaced
-			at, newer, err = m.readFate(ctx, l, id)
-		}
-		switch {
-		case err == nil:
-			h, fate = at, newer
-		case !mayPass(err):
-			return outcomeOf(fate), err
-		}
-	}
-}
-
-// confirm waits until the store has acknowledged what it shows of a message. It reports
-// true if that is to be read again.
-func (m *Manager) confirm(ctx context.Context, l *ledger.Ledger, h *ledger.Head, f ledger.Fate) (again bool, err error) {
-	ctx, cancel := m.withinStoreTimeout(ctx)
-	defer cancel()
-	return l.Confirm(ctx, h, f)
-}
-
-// readFate returns what the store knows of a message.
-func (m *Manager) readFate(ctx context.Context, l *ledger.Ledger, id string) (h *ledger.Head, f ledger.Fate, err error) {
-	ctx, cancel := m.withinStoreTimeout(ctx)
-	defer cancel()
-	err = m.persist(ctx, l.User(), mayPass, func(ctx context.Context) (err error) {
-		h, err = l.ReadStable(ctx, func(h *ledger.Head) (err error) {
-			f, err = l.Fate(ctx, h, id)
-			return err
-		})
-		return err
-	})
-	return h, f, err
-}
