@@ -30,7 +30,7 @@
 //	id, err := OrderID.Get(st)
 //
 // An unset field has no value, which is different from holding the zero value.
-// Get returns [ErrNotFound]; Or returns a default. Access by name converts a
+// Get returns [ErrNotFound]; GetOr returns a default. Access by name converts a
 // value of another type if the conversion is lossless. Otherwise it returns a
 // [TypeError] with the path of the part that does not fit. Without a schema,
 // New(nil), any name is accepted.

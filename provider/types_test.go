@@ -153,7 +153,7 @@ func writeRows(t *testing.T, rows []typeRow) []byte {
 }
 
 // typesPage has a table of the rows.
-const typesPage = "../docs/guide/providers.md"
+const typesPage = "../lab/reports/sdks.md"
 
 // The page has the numbers of the rows, and the versions of the SDKs that they are of.
 func TestTypesTable(t *testing.T) {

@@ -21,10 +21,9 @@
 // a handler or a validation said about a field; errors.As and errors.Is find the
 // underlying errors.
 //
-// [Loop] lets agents work on a state: it asks their models, makes the calls, and
-// goes on where an earlier process has stopped. [Run] makes the calls of one message
-// of a model, in a safe order. Programs that make them one by one use [Begin],
-// [Step.Call] and [Step.End]. [NeedsApproval] lets calls wait for a person.
+// [Run] makes the calls of one message of a model, in a safe order. Programs that
+// make them one by one use [BeginStep], [Step.Call] and [Step.End]. [NeedsApproval]
+// lets calls wait for a person. Package loop asks models, and makes their calls.
 package tool
 
 // How it is built, and why: for those who change the package.

@@ -12,8 +12,8 @@ import (
 const maxParallel = 128
 
 // Run makes the calls of one step, which are those of one message of the model,
-// and returns their results, in the order of the calls. It is [Begin], all
-// calls in batches, and [Step.End]. Only suspended calls have no result.
+// and returns their results, in the order of the calls. It is [BeginStep],
+// all calls in batches, and [Step.End]. Only suspended calls have no result.
 //
 // The calls of a batch are made at the same time, at most 128 of them. They
 // read the state as it is when the batch begins. Outputs are written batch by
@@ -42,7 +42,7 @@ const maxParallel = 128
 // function returns, and its result is dropped. A stateful function should look
 // at its context before it writes.
 //
-// The error is that of Begin, for a mistake of the program. No function has been
+// The error is that of BeginStep, for a mistake of the program. No function has been
 // called then. Everything that goes wrong with a call is the Err of its Result.
 //
 // Others may use st at the same time, and Run may be called concurrently.

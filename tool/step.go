@@ -209,7 +209,7 @@ func openCalls(st *state.State) (open []state.ToolCall) {
 // ErrSuspended, with the reason, if the function has suspended the call. All
 // other errors are the Err of the result: ErrUnknownTool if there is no tool for
 // the call, a PanicError if the function panics or ends its goroutine, and the
-// error of the context if ctx, or that of Begin, has ended before the call was
+// error of the context if ctx, or that of BeginStep, has ended before the call was
 // made. A nil context is [state.ErrInvalid].
 func (s *Step) Call(ctx context.Context, i int) (Result, error) {
 	if i < 0 || i >= len(s.calls) {

@@ -17,7 +17,7 @@ import (
 
 // What an answer gives that the next request must name stays with the message that
 // has brought it, so that forks, other processes and other providers have it where
-// they have the message. docs/guide/wire.md has a table of it.
+// they have the message. lab/reports/sdks.md has a table of it.
 
 // nameSettings returns the settings of a request that goes on with the conversation
 // of a State, and the container that was named in them.

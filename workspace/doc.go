@@ -43,8 +43,8 @@
 //
 // # When a process ends
 //
-// Shutdown refuses messages, waits for the runs and closes the Manager. Close,
-// the end of the context of Handle and that of Open end the contexts of runs.
+// Shutdown refuses messages, waits for the runs and closes the Manager. Close and
+// the end of the context of Handle end the contexts of runs.
 // When its function has returned, such a run is released: its lease is vacant.
 // Any Manager with Options.Run that comes across the run, because a message for
 // the user arrives or is waiting there, or because it looks for runs every TTL,

@@ -28,7 +28,7 @@ import (
 )
 
 // The tests of this file show what becomes of a conversation of which the provider
-// keeps a part: the table of docs/guide/conversations.md.
+// keeps a part: the table of docs/guide/providers.md.
 
 // holder is a provider with scripted answers, and what it was sent.
 type holder struct {

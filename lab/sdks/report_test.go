@@ -19,9 +19,9 @@ import (
 	"github.com/agentstate/state/wire"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/guide/wire.md")
+var update = flag.Bool("update", false, "write the table of lab/reports/sdks.md")
 
-const guide = "../../docs/guide/wire.md"
+const report = "../reports/sdks.md"
 
 // modules are those of the SDKs, by the first word of their names.
 var modules = map[string]string{
@@ -93,10 +93,10 @@ var troubles = []struct {
 	}},
 }
 
-// The table of the guide says what the SDKs do, of the versions of go.mod. Each answer
+// The table of the report says what the SDKs do, of the versions of go.mod. Each answer
 // that an SDK gets through wire is recorded once. So is one that is whole and that the
 // SDK cannot read.
-func TestTheTableOfTheGuide(t *testing.T) {
+func TestTheTableOfTheReport(t *testing.T) {
 	mod, err := os.ReadFile("go.mod")
 	require.NoError(t, err)
 	head := []string{"| what the server does |", "|---|"}
@@ -151,12 +151,12 @@ func TestTheTableOfTheGuide(t *testing.T) {
 		}
 		table = append(table, row)
 	}
-	written, err := os.ReadFile(guide)
+	written, err := os.ReadFile(report)
 	require.NoError(t, err)
 	old := regexp.MustCompile(`(?m)^\| what the server does \|(.*\n)(\|.*\n)+`)
 	if *update {
 		written = old.ReplaceAllLiteral(written, []byte(strings.Join(table, "\n")+"\n"))
-		require.NoError(t, os.WriteFile(guide, written, 0o644))
+		require.NoError(t, os.WriteFile(report, written, 0o644))
 	}
-	require.Equal(t, strings.Join(table, "\n")+"\n", string(old.Find(written)), "run go test -run TestTheTableOfTheGuide -update, and read what has changed")
+	require.Equal(t, strings.Join(table, "\n")+"\n", string(old.Find(written)), "run go test -run TestTheTableOfTheReport -update, and read what has changed")
 }
