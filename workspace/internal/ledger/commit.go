@@ -87,13 +87,9 @@ type commit struct {
 	began   time.Time
 	op      string // its id, by which an attempt finds out that an earlier one took effect
 	missing missingBlobs
-	// accept says that the head is accepted although a newer one was seen.
-	accept bool
-	// replace says that a head that cannot be read is replaced, by a successor of
-	// the substitute that newSubstitute has returned.
-	replace       bool
-	newSubstitute func(ctx context.Context, damage error) (*Head, error)
-	substitute    *Head
+	basis   basis
+	// substitute is what newSubstitute has returned, or nil.
+	substitute *Head
 	// remember says that the next attempt may replace the head that the ledger
 	// remembers, without reading it.
 	remember bool
@@ -105,10 +101,8 @@ type commit struct {
 	// only the turn of the ledger.
 	enter func(ctx context.Context) (leave func(), err error)
 	// other is the operation on the user part that takes effect together with this
-	// one; nil if there is none. It has the same id.
-	other      *commit
-	otherApply transitionFunc
-	touches    bool // the head of the user part is replaced even if nothing changes
+	// one; nil if there is none.
+	other *pairedCommit
 
 	written *transition // nil if an attempt is found to have taken effect that had seemed to fail
 
@@ -118,6 +112,23 @@ type commit struct {
 	conflicts int
 	unknown   int      // the number of attempts of unknown outcome
 	openSeqs  []uint64 // the heads that these attempts replace, as long as they may take effect
+}
+
+// basis is the head that an operation replaces.
+type basis uint8
+
+const (
+	basisNewest  basis = iota // the newest one
+	basisStored               // the one that is stored, although a newer one was seen
+	basisDamaged              // that, or a substitute for one that cannot be read
+)
+
+// pairedCommit is an operation that takes effect together with another one, whose id
+// it has.
+type pairedCommit struct {
+	*commit
+	apply   transitionFunc
+	touches bool // its head is replaced even if nothing changes
 }
 
 // attempt reads the head and tries to replace it. It returns the head that the
@@ -200,7 +211,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		return nil, nil, err
 	}
 	t := &transition{
-		ledger: c.Ledger, cond: cond, remembered: remembered, replace: c.replace, makes: !h.Exists() || c.replace,
+		ledger: c.Ledger, cond: cond, remembered: remembered, replace: c.basis == basisDamaged, makes: !h.Exists() || c.basis == basisDamaged,
 		Head: h.clone(), ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
 		now: c.began,
 	}
@@ -218,10 +229,10 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		}
 		return nil, nil, err
 	}
-	c.missing = missingBlobs{}         // all of them were there
-	if c.seen.isPast(h) && !c.accept { // another goroutine has seen a newer head
+	c.missing = missingBlobs{}                      // all of them were there
+	if c.basis == basisNewest && c.seen.isPast(h) { // another goroutine has seen a newer head
 		return nil, nil, c.retry.wait(ctx)
-	} else if c.accept { // its successors must be newer than all heads that were seen
+	} else if c.basis != basisNewest { // its successors must be newer than all heads that were seen
 		c.seen.overtake(t.Head)
 	}
 	if t.Epoch == 0 {
@@ -236,7 +247,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 // base returns the head that the attempt replaces. It may be the one that the
 // ledger remembers: if that was replaced, the write of the attempt fails.
 func (c *commit) base(ctx context.Context) (h *Head, cond store.Condition, remembered bool, err error) {
-	remember := c.remember && !c.accept
+	remember := c.remember && c.basis == basisNewest
 	if c.remember = false; remember {
 		if h, cond := c.recallHead(); h != nil {
 			return h, cond, true, nil
@@ -248,11 +259,11 @@ func (c *commit) base(ctx context.Context) (h *Head, cond store.Condition, remem
 
 // read reads the head that the attempt replaces.
 func (c *commit) read(ctx context.Context) (*Head, store.Condition, error) {
-	if !c.accept {
+	if c.basis == basisNewest {
 		return c.readHead(ctx)
 	}
 	h, cond, err := c.fetchHead(ctx)
-	if c.replace && errors.Is(err, work.ErrCorrupt) {
+	if c.basis == basisDamaged && errors.Is(err, work.ErrCorrupt) {
 		if c.substitute == nil { // else the blobs may be those of an attempt
 			if c.substitute, err = c.newSubstitute(ctx, err); err != nil {
 				return nil, cond, err
@@ -382,7 +393,7 @@ func (c *commit) noteWritten(t *transition) {
 
 // pairWith lets the operation take effect together with one on the user part.
 func (c *commit) pairWith(l *Ledger, apply transitionFunc) {
-	c.other, c.otherApply = l.newCommit(), apply
+	c.other = &pairedCommit{commit: l.newCommit(), apply: apply}
 	c.other.op = c.op
 }
 
@@ -392,15 +403,18 @@ func (c *commit) pairWith(l *Ledger, apply transitionFunc) {
 // any more: a batch that is about to make one has a condition that does not hold.
 // Other writes of a thread do not touch it.
 func (c *commit) touchUserPart(t *transition) error {
-	c.touches = c.opts.UserPart != nil && t.makes && t.Deleted.IsZero()
-	if !c.touches || c.other != nil {
-		return nil
-	}
-	l, err := c.opts.UserPart()
-	if err == nil {
+	touches := c.opts.UserPart != nil && t.makes && t.Deleted.IsZero()
+	if touches && c.other == nil {
+		l, err := c.opts.UserPart()
+		if err != nil {
+			return err
+		}
 		c.pairWith(l, func(*transition) error { return errNoChange })
 	}
-	return err
+	if c.other != nil {
+		c.other.touches = touches
+	}
+	return nil
 }
 
 // prepareOther prepares the operation on the user part, if there is one that
@@ -411,9 +425,9 @@ func (c *commit) prepareOther(ctx context.Context) (t *transition, again bool, e
 		return nil, false, nil
 	}
 	t, written, err := c.other.prepare(ctx, func(t *transition) error {
-		err := c.otherApply(t)
+		err := c.other.apply(t)
 		switch {
-		case !c.touches || !errors.Is(err, errNoChange):
+		case !c.other.touches || !errors.Is(err, errNoChange):
 			return err
 		case t.Closed:
 			return work.ErrUserDeleted

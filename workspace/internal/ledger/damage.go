@@ -21,7 +21,7 @@ func isDamage(err error) bool {
 // no blob that exists now, and they are deleted with it.
 func (l *Ledger) commitDamaged(ctx context.Context, apply transitionFunc) (*Head, error) {
 	c := l.newCommit()
-	c.accept, c.replace, c.newSubstitute = true, true, l.newSubstitute
+	c.basis = basisDamaged
 	return c.perform(ctx, apply)
 }
 

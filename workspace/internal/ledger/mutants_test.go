@@ -283,11 +283,11 @@ var mutants = []mutant{
 		{"commit.go", "if remembered { // the present head may allow it", "if false {"},
 	}},
 	{name: "a head is replaced although a later one was seen", edits: []textEdit{
-		{"commit.go", "if c.seen.isPast(h) && !c.accept {", "if false {"},
+		{"commit.go", "if c.basis == basisNewest && c.seen.isPast(h) {", "if false {"},
 	}},
 	{name: "a remembered head is replaced although a later one was seen", edits: []textEdit{
 		{"ledger.go", "raced || l.lastHead == nil || l.lastHead.mark() != seen {", "raced || l.lastHead == nil || seen.Seq == 0 {"},
-		{"commit.go", "if c.seen.isPast(h) && !c.accept {", "if !remembered && c.seen.isPast(h) && !c.accept {"},
+		{"commit.go", "if c.basis == basisNewest && c.seen.isPast(h) {", "if !remembered && c.basis == basisNewest && c.seen.isPast(h) {"},
 	}},
 	{name: "a finish does not check what was lost", variant: "failover", edits: []textEdit{
 		{"holder.go", "		if err := t.checkHolder(by); err != nil {\n			return err\n		}\n		t.Run.Answers = by.Answers\n		r := t.runRecord(KindFinish", "		if err := t.checkLease(by); err != nil {\n			return err\n		}\n		t.Run.Answers = by.Answers\n		r := t.runRecord(KindFinish"},

@@ -317,7 +317,7 @@ func (l *Ledger) Expire(ctx context.Context, before time.Time) (removed bool, er
 // operator who knows why, for example that a backup was restored.
 func (l *Ledger) Accept(ctx context.Context) (*Head, error) {
 	c := l.newCommit()
-	c.accept = true
+	c.basis = basisStored
 	return c.perform(ctx, func(t *transition) error {
 		if t.Seq == 0 && c.seen.mark().Seq == 0 {
 			return fmt.Errorf("%w: the workspace does not exist", work.ErrNotFound)
