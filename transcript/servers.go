@@ -55,7 +55,8 @@ var servers = []server{
 		Profile{rules: Anthropic.rules, NoMidSystem: true}},
 }
 
-// newServer returns a server that demands more than an API: what is set in more.
+// newServer returns a server that demands more than an API: what is set in more. It
+// copies the fields that a server has set so far, each as it adds to those of the API.
 func newServer(of Profile, host, model string, more Rules) server {
 	rules := of.Rules()
 	rules.Name = more.Name

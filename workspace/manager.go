@@ -34,7 +34,7 @@ type Manager struct {
 	// endErrors has the users whose runs are being ended, each with the latest error of
 	// the store after which that is tried again, or nil.
 	endErrors     sync.Map
-	localRuns     map[*Run]bool            // those held, and those whose function has not returned
+	localRuns     map[*Run]bool            // those made here whose function has not returned, or whose Do has not
 	activeRuns    int                      // runs that are held
 	idle          chan struct{}            // closed when there are none; nil if nothing waits for it
 	watched       map[string]chan struct{} // by user; wakes the goroutine that watches the run

@@ -54,6 +54,7 @@ const (
 // WhenBusy determines what happens to a message that arrives during a run.
 type WhenBusy int
 
+// Package workspace names each of them too, and isKnown there has their range.
 const (
 	// BusyDefault is Options.WhenBusy in a Message, and BusyEnqueue in Options.
 	BusyDefault WhenBusy = iota

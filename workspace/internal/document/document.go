@@ -1,9 +1,3 @@
-// Package document holds the content of a workspace as JSON: parts, each with
-// named fields. It applies effects to a document, makes the effects that store
-// what changed in a State, and makes a State of a document.
-//
-// It knows nothing of stores, heads and runs. Parts and fields that it does not
-// know stay as they are, so that a program preserves what a newer one wrote.
 package document
 
 import (

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -20,11 +21,15 @@ func someHead() *Head {
 	return &Head{
 		Format: 3, User: "ann", Epoch: 1, Seq: 12, Token: 3, Version: 7, Chain: "chain", Updated: began, Deleted: began,
 		Run: &Run{
-			LeaseID: "r", RunID: "w", Token: 3, TTL: 30_000, Renewals: 4, Attempt: 1, Began: began, Trace: "t",
-			Message: Message{ID: "m", At: began, Body: []byte(`{"id":"m","content":{}}`)}, Base: Position{6, "chain"},
+			LeaseID: "r", Holder: "i", RunID: "w", Token: 3, TTL: 30_000, Renewals: 4, Attempt: 1, Began: began, Trace: "t",
+			Message: Message{
+				ID: "m", At: began, Trace: "u", Body: []byte(`{"id":"m","content":{}}`), Blob: "b", BodyBytes: 4,
+				Stands: true, Ticket: true, Join: true,
+			},
+			Base: Position{6, "chain"}, Answers: 2, Ended: true, Joined: []Joined{{Message{ID: "n", At: began}, 1}},
 		},
 		Queue: blobList{First: 5, Next: 7, Levels: []string{"a:h,b:h"}}, QueueBytes: 9,
-		Ended: "hhhhhhhhhhh5,iiiiiiiiiii6", Outcomes: "o",
+		Ended: "hhhhhhhhhhh5,iiiiiiiiiii6", Endings: "e", Outcomes: "o", Suspended: 1, Expires: 2,
 		DeadLetters: deadLetters{Count: 1, Blob: "d"},
 		Ops:         ops,
 		Snapshot:    &snapshot{Position: Position{5, "chain"}, Parts: blobList{Next: 1, Levels: []string{"p"}}, Bytes: 3},
@@ -39,8 +44,23 @@ func someHead() *Head {
 	}
 }
 
+// requireAllSet fails for members that are not set: whoever adds one adds it to the
+// encoder, and to someHead.
+func requireAllSet(t *testing.T, v any) {
+	t.Helper()
+	s := reflect.ValueOf(v)
+	for i := range s.NumField() {
+		if f := s.Type().Field(i); f.IsExported() {
+			require.False(t, s.Field(i).IsZero(), "%T.%s", v, f.Name)
+		}
+	}
+}
+
 func TestHeadRoundTrip(t *testing.T) {
 	h := someHead()
+	requireAllSet(t, *h)
+	requireAllSet(t, *h.Run)
+	requireAllSet(t, h.Run.Message)
 	data := h.encode()
 	again, err := decodeHead("k", "ann", data)
 	require.NoError(t, err)
