@@ -15,4 +15,9 @@
 // are written and deleted in one batch with the head, so that none is left over.
 // All values may be sealed (seal.go). verify.go checks
 // everything.
+//
+// What has happened is told in one place, as a Notice (notice.go). It is no result of
+// the methods: a head is also seen by reads and by goroutines that watch, an error
+// matters while the write is tried again, perhaps for minutes, and only within the
+// turn of a write do notices have the order of the writes.
 package ledger
