@@ -93,7 +93,7 @@ func (m *Manager) leaveCode(ctx context.Context, c *userCode, user, runID string
 	m.mu.Lock()
 	m.leftCode = append(m.leftCode, c.done)
 	m.mu.Unlock()
-	if m.opts.Logger != nil {
+	if m.logs(ctx, slog.LevelError) {
 		err := fmt.Errorf("workspace: %s did not return", c.what)
 		m.raise(ctx, alarmLeftBehind.of(c.what), user, err, slog.String("run", runID), slog.String("stacks", codeStacks()))
 	}

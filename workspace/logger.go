@@ -18,13 +18,23 @@ import (
 // contention if that many failed because others were faster.
 const manyTries = 8
 
+// log returns the Logger for a level, or nil. What is wrong goes to that of the process
+// if Options has none: whoever gives up a message in silence is looked for long.
+func (m *telemetry) log(level slog.Level) *slog.Logger {
+	if m.logger == nil && level >= slog.LevelWarn {
+		return slog.Default()
+	}
+	return m.logger
+}
+
 // logs reports whether records of a level are logged.
 func (m *telemetry) logs(ctx context.Context, level slog.Level) (ok bool) {
-	if m.logger == nil {
+	logger := m.log(level)
+	if logger == nil {
 		return false
 	}
 	defer func() { _ = recover() }() // then it does not
-	return m.logger.Enabled(ctx, level)
+	return logger.Enabled(ctx, level)
 }
 
 // logEvent logs an event of a user's workspace. A Logger that panics is ignored.
@@ -45,7 +55,7 @@ func (m *telemetry) logEvent(ctx context.Context, level slog.Level, name, user s
 		attrs = append([]slog.Attr{slog.String("user", user)}, attrs...)
 	}
 	defer func() { _ = recover() }()
-	m.logger.LogAttrs(ctx, level, name, attrs...)
+	m.log(level).LogAttrs(ctx, level, name, attrs...)
 }
 
 // logEvent logs an event of an operation.

@@ -202,7 +202,7 @@ func (m *telemetry) noteStoreError(ctx context.Context, user string, err error) 
 // warnLater reports an error in the operation of ctx, when that has ended: the
 // caller may hold locks.
 func (m *telemetry) warnLater(ctx context.Context, user string, a alarm, err error) {
-	if m.logger == nil {
+	if !m.logs(ctx, a.level) {
 		return
 	}
 	if e := effortOf(ctx); e != nil {
