@@ -76,12 +76,9 @@ func findNoMessages(c *checker) {
 	if c.profile.Continued {
 		return
 	}
-	isPrompt := func(m state.Message) bool {
-		kept, _ := origin.Of(m, c.format)
-		return kept.String("in") == "instructions" || c.SystemFirst
-	}
 	for _, i := range c.sent {
-		if m := c.msgs[i]; !origin.IsSystem(m) || !isPrompt(m) {
+		kept, _ := origin.Of(c.msgs[i].message, c.format)
+		if isPrompt := c.SystemFirst || kept.String("in") == "instructions"; !c.msgs[i].isSystem || !isPrompt {
 			return
 		}
 	}

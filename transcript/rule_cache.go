@@ -22,7 +22,7 @@ func findBreakpoints(c *checker) {
 	}
 	var all breakpoints
 	for _, i := range c.sent {
-		for range countBreakpoints(c.msgs[i]) {
+		for range countBreakpoints(c.msgs[i].message) {
 			all = append(all, i)
 		}
 	}

@@ -23,10 +23,10 @@ func findUnknownMembers(c *checker) {
 		return
 	}
 	for _, i := range c.sent {
-		if !origin.FromAssistant(c.msgs[i]) {
+		if !c.msgs[i].isAssistant {
 			continue
 		}
-		if _, unknown := c.knownMembers(c.msgs[i]); len(unknown) > 0 {
+		if _, unknown := c.knownMembers(c.msgs[i].message); len(unknown) > 0 {
 			c.addFinding(i, ruleMember, fmt.Sprintf("%.60q", unknown[0]))
 		}
 	}
@@ -93,10 +93,10 @@ func findNoReasoning(c *checker) {
 	}
 	var before state.Message
 	for _, i := range c.sent {
-		m := c.msgs[i]
+		m := c.msgs[i].message
 		if !origin.Joins(before, m) {
 			end()
-			first, found = i, !origin.FromAssistant(m)
+			first, found = i, !c.msgs[i].isAssistant
 		}
 		kept, _ := origin.Of(m, c.format)
 		_, set := m.Extra("reasoning_content")
