@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"math"
 	"slices"
 
 	"github.com/agentstate/state/internal/jsontext"
@@ -78,14 +79,17 @@ func (e *Entries) Only() []byte {
 	return e.made[0]
 }
 
-// Cut says that the i-th message begins an entry, and that none is open. An entry that
-// may be the only one is not cut off: it may stand for the list.
+// Cut says that the i-th message begins an entry, and that none is open; i is none for
+// a message that may be left out in another request. An entry that may be the only one
+// is not cut off: it may stand for the list.
 func (e *Entries) Cut(i int) {
 	n := len(e.Cuts)
-	if n > 0 && (len(e.head) == 0 && len(e.made) < 2 || e.bytes < int(e.Cuts[n-1].Bytes)+cutBytes) {
-		return
+	if n == 1 && e.bytes == 0 { // nothing has come of the message that should begin
+		e.Cuts, n = nil, 0
 	}
-	if !e.ended {
+	isFirst := n == 0 && e.bytes == 0
+	isFar := n > 0 && (len(e.head) > 0 || len(e.made) > 1) && e.bytes >= int(e.Cuts[n-1].Bytes)+cutBytes
+	if (isFirst || isFar) && !e.ended && i != none && e.bytes <= math.MaxInt32 {
 		e.Cuts = append(e.Cuts, Cut{int32(e.Place(i)), int32(e.bytes)})
 	}
 }
