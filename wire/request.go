@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/runctx"
@@ -91,15 +92,34 @@ func (t *Transport) complete(
 		}
 		request.Pictures = profile.Pictures
 		var omitted []provider.Omission
-		if body, omitted, err = format.EncodeRequest(request); err != nil {
+		if body, omitted, err = encode(st, format, request, len(s.history) > 0); err != nil {
 			return sent{}, nil, err
 		}
 		if t.Omitted != nil && len(omitted) > 0 {
 			t.Omitted(ctx, omitted)
 		}
-		body = []byte(masks.Redact(string(body)))
+		if masks != nil {
+			body = []byte(masks.Redact(string(body)))
+		}
 	}
 	return s, t.prepareCache(ctx, format, body, behind), nil
+}
+
+// encode encodes a request. What it has of a conversation, and the last one with a
+// conversation of the State and its forks had, is not encoded again.
+func encode(
+	st *state.State, format *provider.Format, r provider.Request, hasConversation bool,
+) (body []byte, omitted []provider.Omission, err error) {
+	if !hasConversation {
+		return format.EncodeRequest(r)
+	}
+	kept := inside.Encoded(st)
+	before, _ := kept.Load().(*provider.Encoded)
+	body, omitted, next, err := format.EncodeNext(internal.Key{}, r, before)
+	if err == nil {
+		kept.Store(next) // nil drops what is of no use
+	}
+	return body, omitted, err
 }
 
 // tokensBesides returns about how many tokens a request has besides the
