@@ -59,9 +59,6 @@ func (r *repairer) repairArguments() {
 // findRepeatedItems demands that no two items have one id: "Duplicate item found
 // with id …" (vercel/ai#7883, vercel/ai#13307).
 func findRepeatedItems(c *checker) {
-	if c.Format != origin.OpenAIResponses {
-		return
-	}
 	known := map[string]bool{}
 	note := func(i int, id string) {
 		if id != "" && known[id] {
@@ -144,9 +141,6 @@ func withoutItemID(text []byte) []byte {
 // (vercel/ai#7099, openai-node#1567). Only OpenAI checks this; the ids of other
 // servers with this format begin otherwise.
 func findIdleReasoning(c *checker) {
-	if c.Format != origin.OpenAIResponses {
-		return
-	}
 	for k, i := range c.sent {
 		m := c.msgs[i].message
 		if c.msgs[i].kind != kindItem {

@@ -19,7 +19,7 @@ var ownMembers = []string{"refusal", "audio", "reasoning", "reasoning_content", 
 // findUnknownMembers demands that what the assistant says, and its calls, have no
 // members that the server does not know; see [Rules.Members].
 func findUnknownMembers(c *checker) {
-	if c.Members == nil || c.Format != origin.OpenAI {
+	if c.Members == nil {
 		return
 	}
 	for _, i := range c.sent {
@@ -81,7 +81,7 @@ func (r *rules) knownMembers(m state.Message) (known jsontext.Object, unknown []
 // findNoReasoning demands reasoning of what the assistant says; see
 // [Rules.ReasoningContent].
 func findNoReasoning(c *checker) {
-	if !c.ReasoningContent || c.Format != origin.OpenAI {
+	if !c.ReasoningContent {
 		return
 	}
 	first, found := none, true // the first message of the entry, and whether a message of it has reasoning

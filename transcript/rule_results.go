@@ -71,9 +71,6 @@ func findMisplaced(c *checker) {
 // has nothing else (gemini-cli#16135, gemini-cli#17068). With one response, other
 // parts are accepted.
 func findMixedResults(c *checker) {
-	if c.Format != origin.Gemini {
-		return
-	}
 	var before state.Message
 	results := 0 // of the content so far
 	for _, i := range c.sent {

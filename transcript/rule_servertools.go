@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/origin"
 )
 
 // findServerTools demands that the calls and the results of the provider's own
@@ -16,9 +15,6 @@ import (
 //     web_search_tool_result block" (anthropic-sdk-python#961, #1339). In the last
 //     turn the result may be missing, because the provider continues that turn.
 func findServerTools(c *checker) {
-	if c.Format != origin.Anthropic {
-		return
-	}
 	var calls []serverCall
 	answered := map[string]bool{} // of the calls so far
 	lastUser := none              // after the first call

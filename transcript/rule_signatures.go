@@ -9,7 +9,7 @@ import (
 // findUnsigned demands signatures of the calls of the turn that goes on, of the
 // first one in each content; see [Profile.ThoughtSignatures].
 func findUnsigned(c *checker) {
-	if c.Format != origin.Gemini || !c.profile.ThoughtSignatures {
+	if !c.profile.ThoughtSignatures {
 		return
 	}
 	var before state.Message

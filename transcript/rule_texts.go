@@ -70,9 +70,6 @@ func (c *checker) blankText(entries *entryWalk, k int, v *view) string {
 // new-api#1260). What Gemini has sent itself is refused only by Vertex AI
 // (deprecated-generative-ai-python#727). Parts with a signature have to go back.
 func findEmptyParts(c *checker) {
-	if c.Format != origin.Gemini {
-		return
-	}
 	entries := entryWalk{checker: c}
 	for k, i := range c.sent {
 		v := &c.msgs[i]

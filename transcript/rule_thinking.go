@@ -98,7 +98,7 @@ func resultText(call state.ToolCall, m state.ToolResultMessage) (state.Message, 
 // made it.
 func findThinkingOfOthers(c *checker) {
 	asked := modelName(c.profile.Model)
-	if c.Format != origin.Anthropic || !strings.HasPrefix(asked, "claude") {
+	if !strings.HasPrefix(asked, "claude") {
 		return
 	}
 	made := "" // by which model, of the turn
@@ -126,9 +126,6 @@ func (r *repairer) repairThinkingOfOthers() {
 // in an assistant message cannot be `thinking`" (forgecode#3071, hermes-agent#13010).
 // CLIProxyAPI#5321 has seen it accepted in front of a turn of the user.
 func findThinkingLast(c *checker) {
-	if c.Format != origin.Anthropic {
-		return
-	}
 	last := none // the message with the thinking at the end of the turn so far
 	for k, i := range c.sent {
 		v := &c.msgs[i]
