@@ -6,6 +6,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/excerpt"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/codec"
 	"github.com/agentstate/state/transcript"
@@ -30,19 +31,17 @@ type encoding struct {
 }
 
 // EncodeNext is [Format.EncodeRequest] for a request of which the one before is known,
-// as packages of this module make it. What both begin with is not encoded again. It
-// retains r.Messages, and before may be nil.
+// as packages of this module make it: its settings are an object that has been checked.
+// What both begin with is not encoded again. It retains r.Messages, and before may be
+// nil.
 func (f *Format) EncodeNext(_ internal.Key, r Request, before *Encoded) ([]byte, []Omission, *Encoded, error) {
-	return f.encode(r, before)
+	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is empty
+	return f.encode(r, settings, before)
 }
 
 // encode encodes a request. It returns nil for the next one if that cannot go on with
 // the conversation.
-func (f *Format) encode(r Request, before *Encoded) ([]byte, []Omission, *Encoded, error) {
-	settings, err := f.readMembers(r.Settings)
-	if err != nil {
-		return nil, nil, nil, within("settings", err)
-	}
+func (f *Format) encode(r Request, settings jsontext.Object, before *Encoded) ([]byte, []Omission, *Encoded, error) {
 	by := encoding{f, slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == excerpt.Recall }), r.Pictures && f == OpenAI}
 	known := before.shared(by, r.Messages)
 	if err := f.checkMessages(r.Messages, known); err != nil {

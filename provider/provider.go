@@ -72,6 +72,10 @@ type Request struct {
 // first messages may then answer calls that are not in it.
 func (r Request) Continued() bool {
 	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
+	return isContinued(settings)
+}
+
+func isContinued(settings jsontext.Object) bool {
 	return !jsontext.IsNull(settings.Get("previous_response_id")) ||
 		!jsontext.IsNull(settings.Get("conversation"))
 }
@@ -81,10 +85,8 @@ func (r Request) Continued() bool {
 // [transcript.Profile.Thinking] if thinking is of the type "enabled". It does not
 // know models: NoPrefill is the caller's to set.
 func (r Request) Profile(p transcript.Profile) transcript.Profile {
-	if r.Continued() {
-		p.Continued = true
-	}
 	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
+	p.Continued = p.Continued || isContinued(settings)
 	if settings.Object("thinking").String("type") == "enabled" {
 		p.Thinking = true
 	}
@@ -130,7 +132,11 @@ func (f *Format) DecodeRequest(body []byte) (Request, error) {
 // roles and order stay. Only reasoning of another provider leaves nothing. Of large
 // results, the body has what [transcript.Shown] returns.
 func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err error) {
-	body, omitted, _, err = f.encode(r, nil)
+	settings, err := f.readMembers(r.Settings)
+	if err != nil {
+		return nil, nil, within("settings", err)
+	}
+	body, omitted, _, err = f.encode(r, settings, nil)
 	return body, omitted, err
 }
 

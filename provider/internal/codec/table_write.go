@@ -327,6 +327,16 @@ func (w *tableWriter) json(en *tableEntry) []byte {
 	if len(en.content.parts) == 1 && en.kept.Bool(keptLone) {
 		plain[1].Value = en.content.parts[0]
 	}
+	if en.calls != nil {
+		plain = append(plain, jsontext.Member{Name: w.t.CallList, Value: jsontext.Array(en.calls)})
+	}
+	plain = append(plain, en.members...)
+	if len(en.kept)+len(en.added) == 0 { // as of most that come from elsewhere
+		if en.content.isEmpty() {
+			plain[1].Value = []byte("null")
+		}
+		return plain.JSON()
+	}
 	changed := make([]string, 0, 4)
 	switch sent, _ := SentMember(en.kept, w.t.Content); {
 	case jsontext.Kind(sent) == "object" && w.t.Lax: // a server has parsed it
@@ -339,11 +349,8 @@ func (w *tableWriter) json(en *tableEntry) []byte {
 	case en.content.there || string(en.content.value) != "[]":
 		changed = append(changed, w.t.Content)
 	}
-	if en.calls != nil {
-		plain, changed = append(plain, jsontext.Member{Name: w.t.CallList, Value: jsontext.Array(en.calls)}), append(changed, w.t.CallList)
-	}
-	for _, m := range en.members {
-		plain, changed = append(plain, m), append(changed, m.Name)
+	for _, m := range plain[2:] {
+		changed = append(changed, m.Name)
 	}
 	if sent, differs := SentMember(en.kept, "role"); differs && en.first != nil && en.first.Type() != TypeResult {
 		role := w.t.NoRole
