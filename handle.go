@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/agentstate/state/internal/engine"
 	"github.com/agentstate/state/internal/fault"
@@ -45,6 +46,8 @@ type family struct {
 	// strange are secrets that are stored with the state and for which its schema has
 	// no secret field. It does not change once the state is used.
 	strange []redact.Secret
+	// encoded is what package wire has made of the conversation for the last request.
+	encoded atomic.Value
 }
 
 // hostAuthor signs the writes of the host.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/callkey"
@@ -91,6 +92,11 @@ func (Insider) ParseSchemaByName(data []byte) (*Schema, error) { return parseSch
 // Branch returns what identifies the branch of a State: all handles on it have
 // the same.
 func (Insider) Branch(st *State) *engine.Branch { return st.on().branch }
+
+// Encoded returns where package wire keeps what it has made of the conversation of a
+// State for the last request. It ends with the State and its forks, which share it,
+// and is no part of any of them.
+func (Insider) Encoded(st *State) *atomic.Value { return &st.on().family.encoded }
 
 // IsWritable reports whether the branch of a State can be written at all.
 func (Insider) IsWritable(st *State) bool { return st.on().branch.Alive() == nil }

@@ -132,7 +132,7 @@ func (f *MessageFormat[M]) read(m M) (Entry, error) {
 // which nothing else would be left, as in [Format.EncodeRequest]. An Extra that
 // the codec refuses is left out.
 func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error) {
-	if err := (&Format{name: f.name}).checkMessages(msgs); err != nil {
+	if err := (&Format{name: f.name}).checkMessages(msgs, 0); err != nil {
 		return nil, nil, err
 	}
 	members := []string{}
@@ -143,7 +143,7 @@ func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error
 		members = append(members, memberReasoning)
 	}
 	var left omissions
-	e := newEncoder(f.mark, msgs, &left, func(typ string) []string {
+	e := newEncoder(f.mark, msgs, codec.Entries{}, &left, func(typ string) []string {
 		if typ == codec.TypeOneCall {
 			return nil
 		}

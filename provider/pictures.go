@@ -14,15 +14,16 @@ import (
 type pictureMover struct {
 	*codec.Encoder
 	messages []state.Message
-	from     []int    // of which message each is
+	of, from []int    // of which message of the conversation each is, before and then
 	pictures [][]byte // of the results so far, as parts
 }
 
 // movePictures returns the messages with the pictures in results that do not come from
 // the format in texts of the user, each behind the results of its turn, and of which
-// of the messages each one is. In their place, a text says where they are.
-func (f *Format) movePictures(msgs []state.Message) ([]state.Message, []int) {
-	p := &pictureMover{Encoder: &codec.Encoder{Mark: f.mark, PartReaders: partReaders}}
+// message of the conversation each one is. In their place, a text says where they are.
+// of says so of the messages (default: the same).
+func (f *Format) movePictures(msgs []state.Message, of []int) ([]state.Message, []int) {
+	p := &pictureMover{Encoder: &codec.Encoder{Mark: f.mark, PartReaders: partReaders}, of: of}
 	for i, m := range msgs {
 		result, ok := m.(state.ToolResultMessage)
 		if !ok {
@@ -37,6 +38,9 @@ func (f *Format) movePictures(msgs []state.Message) ([]state.Message, []int) {
 }
 
 func (p *pictureMover) add(from int, m state.Message) {
+	if p.of != nil {
+		from = p.of[from]
+	}
 	p.messages, p.from = append(p.messages, m), append(p.from, from)
 }
 

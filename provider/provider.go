@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/excerpt"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/provider/internal/anthropic"
@@ -73,6 +72,10 @@ type Request struct {
 // first messages may then answer calls that are not in it.
 func (r Request) Continued() bool {
 	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
+	return isContinued(settings)
+}
+
+func isContinued(settings jsontext.Object) bool {
 	return !jsontext.IsNull(settings.Get("previous_response_id")) ||
 		!jsontext.IsNull(settings.Get("conversation"))
 }
@@ -82,10 +85,8 @@ func (r Request) Continued() bool {
 // [transcript.Profile.Thinking] if thinking is of the type "enabled". It does not
 // know models: NoPrefill is the caller's to set.
 func (r Request) Profile(p transcript.Profile) transcript.Profile {
-	if r.Continued() {
-		p.Continued = true
-	}
 	settings, _ := jsontext.Members([]byte(r.Settings)) // none if it is not an object
+	p.Continued = p.Continued || isContinued(settings)
 	if settings.Object("thinking").String("type") == "enabled" {
 		p.Thinking = true
 	}
@@ -135,36 +136,14 @@ func (f *Format) EncodeRequest(r Request) (body []byte, omitted []Omission, err 
 	if err != nil {
 		return nil, nil, within("settings", err)
 	}
-	if err := f.checkMessages(r.Messages); err != nil {
-		return nil, nil, err
-	}
-	r.Messages = transcript.Shown(r.Messages, slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == excerpt.Recall }))
-	var left omissions
-	from := []int(nil)
-	if r.Pictures && f == OpenAI {
-		r.Messages, from = f.movePictures(r.Messages)
-	}
-	tools, err := f.offer(r.Tools, func(what string) { left.add(-1, what) })
-	if err != nil {
-		return nil, nil, err
-	}
-	request := codec.Request{Tools: tools, Settings: settings}
-	encoded, err := f.codec.EncodeRequest(f.newEncoder(r.Messages, &left), request, r.Messages)
-	if err != nil {
-		return nil, nil, f.wrapError(err)
-	}
-	for i, o := range left {
-		if from != nil && o.Message >= 0 {
-			left[i].Message = from[o.Message]
-		}
-	}
-	return encoded.JSON(), left.sorted(), nil
+	body, omitted, _, err = f.encode(r, settings, nil)
+	return body, omitted, err
 }
 
-// checkMessages returns an error if there is a message missing.
-func (f *Format) checkMessages(msgs []state.Message) error {
-	for i, m := range msgs {
-		if m == nil || m.Raw() == "" {
+// checkMessages returns an error if there is a message missing. The first ones are known.
+func (f *Format) checkMessages(msgs []state.Message, known int) error {
+	for i := known; i < len(msgs); i++ {
+		if m := msgs[i]; m == nil || m.Raw() == "" {
 			return f.newError(jsontext.Index("$", i), "want a message, got none")
 		}
 	}
@@ -173,12 +152,11 @@ func (f *Format) checkMessages(msgs []state.Message) error {
 
 // newEncoder returns an encoder for messages. It has reported the members that
 // the format does not have.
-func (f *Format) newEncoder(msgs []state.Message, left *omissions) *codec.Encoder {
-	return newEncoder(f.mark, msgs, left, f.codec.OwnMembers)
-}
-
-func newEncoder(mark string, msgs []state.Message, left *omissions, own func(typ string) []string) *codec.Encoder {
-	e := &codec.Encoder{Mark: mark, Omit: left.add, PartReaders: partReaders}
+func newEncoder(
+	mark string, msgs []state.Message, entries codec.Entries, left *omissions, own func(typ string) []string,
+) *codec.Encoder {
+	e := &codec.Encoder{Mark: mark, PartReaders: partReaders, Entries: entries}
+	e.Omit = func(i int, what string) { left.add(e.Entries.Place(i), what) }
 	for i, m := range msgs {
 		e.OmitMembers(i, m, own(m.Type()), own(codec.TypeOneCall))
 	}

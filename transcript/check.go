@@ -13,6 +13,9 @@ import (
 func Check(msgs []state.Message, profile Profile) []Finding {
 	c := newChecker(msgs, profile)
 	for _, rule := range allRules {
+		if rule.of != everyone && rule.of != c.Format {
+			continue
+		}
 		found := len(c.findings)
 		rule.find(c)
 		for i := range c.findings[found:] {

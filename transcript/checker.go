@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/origin"
 )
 
 // checker collects findings about a conversation.
@@ -12,7 +11,7 @@ type checker struct {
 	*rules
 	pairing
 	profile  Profile
-	msgs     []state.Message
+	msgs     []view
 	sent     []int // the indexes of the messages that the provider is sent
 	findings []Finding
 }
@@ -20,53 +19,39 @@ type checker struct {
 func newChecker(msgs []state.Message, profile Profile) *checker {
 	c := &checker{
 		rules: profile.rulesOrCommon(), pairing: pairCalls(msgs), profile: profile,
-		msgs: msgs, sent: make([]int, 0, len(msgs)),
+		msgs: make([]view, len(msgs)), sent: make([]int, 0, len(msgs)),
 	}
 	for i, m := range msgs {
-		_, isCall := m.(state.ToolCallMessage) // its calls are known already
-		switch {
-		case c.isNothing(i):
-		case isCall && len(c.callsOf(i)) > 0, !isCall && c.isSent(m):
+		if !inside.IsMessage(m) { // it stays without a view
+			continue
+		}
+		v := &c.msgs[i]
+		if *v = c.view(m); v.isSent(c.format) {
 			c.sent = append(c.sent, i)
 		}
 	}
 	return c
 }
 
-// isNothing reports whether a message is nothing that can be sent: it has neither
-// calls nor results, and its kind is not known.
-func (c *checker) isNothing(i int) bool {
-	return len(c.callsOf(i)) == 0 && c.answers[i] == none && !inside.IsMessage(c.msgs[i])
-}
+// isNothing reports whether a message is nothing that can be sent: its type is not
+// known, or it is the zero value.
+func (c *checker) isNothing(i int) bool { return c.msgs[i].message == nil }
 
 func (c *checker) addFinding(message int, rule, detail string) {
 	c.findings = append(c.findings, Finding{message, rule, detail})
 }
 
-// isSent reports whether the provider is sent anything of the message. It is
-// not sent the items and the reasoning of other providers.
+// isSent reports whether the provider is sent anything of the message.
 func (r *rules) isSent(m state.Message) bool {
-	switch m := m.(type) {
-	case state.UnknownMessage:
-		format, _ := origin.ItemType(m)
-		return format == r.format
-	case state.TextMessage:
-		return !isReasoning(m) || r.isOwn(m) || origin.SaysIn(m, r.format)
-	case state.ToolCallMessage:
-		return len(sharedCalls(m)) > 0
-	}
-	return true
+	v := r.view(m)
+	return v.isSent(r.format)
 }
 
 // isOwn reports whether the message came from the provider.
 func (r *rules) isOwn(m state.Message) bool {
-	_, ok := origin.Of(m, r.format)
-	return ok
+	v := r.view(m)
+	return v.isOwn
 }
-
-// keepsParts reports whether the provider is sent parts of the message in its
-// own words as they are.
-func (r *rules) keepsParts(m state.Message) bool { return r.isOwn(m) || origin.IsHandmade(m) }
 
 // Finding is something that a provider rejects.
 type Finding struct {

@@ -19,9 +19,6 @@ func isResult(m state.Message) bool {
 	return ok
 }
 
-// isUserTurn reports whether m is in the user's turn. Results are.
-func isUserTurn(m state.Message) bool { return !origin.FromAssistant(m) && !origin.IsSystem(m) }
-
 // isAssistantTurn reports whether both messages are in one turn of the
 // assistant.
 func isAssistantTurn(before, m state.Message) bool {
@@ -40,7 +37,7 @@ func isReasoning(m state.Message) bool {
 	if m, ok := m.(state.UnknownMessage); ok {
 		return strings.HasSuffix(m.Type(), "reasoning")
 	}
-	return onlyReasoning(textParts(m))
+	return onlyReasoning(partsOf(m))
 }
 
 func onlyReasoning(parts []jsontext.Object) bool {
@@ -53,27 +50,22 @@ func onlyReasoning(parts []jsontext.Object) bool {
 }
 
 // beginsWithReasoning reports whether the first part of a text is reasoning.
-func beginsWithReasoning(m state.Message) bool {
-	parts := textParts(m)
+func beginsWithReasoning(parts []jsontext.Object) bool {
 	return len(parts) > 0 && origin.IsReasoning(parts[0])
 }
 
 // endsWithServerTool reports whether the last part of a text is a call of the
 // provider's own tools, or its result.
-func endsWithServerTool(m state.Message) bool {
-	parts := textParts(m)
+func endsWithServerTool(parts []jsontext.Object) bool {
 	return len(parts) > 0 && isServerTool(parts[len(parts)-1])
 }
 
 // isMissing reports whether there is no content at all.
 func isMissing(content state.JSON) bool { return content == "" || content == "null" }
 
-// isBlank reports whether a text message has neither a text nor parts.
-func isBlank(m state.TextMessage) bool { return isMissing(m.Content()) || m.Content() == "[]" }
-
-// textParts returns the parts of a text message. There are none if its content
-// is a string.
-func textParts(m state.Message) []jsontext.Object {
+// partsOf returns the parts of a text message. There are none if its content is a
+// string.
+func partsOf(m state.Message) []jsontext.Object {
 	text, ok := m.(state.TextMessage)
 	if !ok {
 		return nil
@@ -174,18 +166,13 @@ func withoutMore(kept jsontext.Object, name string) jsontext.Object {
 
 // endsWithServerResult reports whether a text ends with the result of one of the
 // provider's own tools.
-func endsWithServerResult(m state.Message) bool {
-	parts := textParts(m)
+func endsWithServerResult(parts []jsontext.Object) bool {
 	if len(parts) == 0 {
 		return false
 	}
 	_, result := serverToolIDs(parts[len(parts)-1])
 	return result != ""
 }
-
-// hasServerTool reports whether a text has calls or results of the provider's
-// own tools.
-func hasServerTool(m state.Message) bool { return slices.ContainsFunc(textParts(m), isServerTool) }
 
 // isServerTool reports whether a part is a call of the provider's own tools, or
 // its result.

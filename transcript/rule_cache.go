@@ -17,12 +17,9 @@ const maxBreakpoints = 4
 // findBreakpoints demands that there are not too many. Parts of other providers
 // keep theirs.
 func findBreakpoints(c *checker) {
-	if c.Format != origin.Anthropic {
-		return
-	}
 	var all breakpoints
 	for _, i := range c.sent {
-		for range countBreakpoints(c.msgs[i]) {
+		for range countBreakpoints(c.msgs[i].message) {
 			all = append(all, i)
 		}
 	}

@@ -41,7 +41,7 @@ func findRepeatedIDs(c *checker) {
 		if c.repeatsID(*call.ToolCall) {
 			c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
 		} else if used[call.label] && c.RequireIDs {
-			if c.mustBeNew(c.msgs[call.message]) || usedUntil[call.label] > call.message {
+			if c.mustBeNew(c.msgs[call.message].isOwn) || usedUntil[call.label] > call.message {
 				c.addFinding(call.message, ruleDuplicateID, describeCall(*call.ToolCall))
 			}
 		}
@@ -53,10 +53,11 @@ func findRepeatedIDs(c *checker) {
 	}
 }
 
-// mustBeNew reports whether no call before the calls of a message may have their
-// ids. Anthropic has accepted its own ids again.
-func (r *rules) mustBeNew(m state.Message) bool {
-	return r.UniqueIDs && (r.format != origin.Anthropic || !r.isOwn(m))
+// mustBeNew reports whether no call before those of a message may have their ids.
+// isOwn says that the message came from the provider: Anthropic has accepted its own
+// ids again.
+func (r *rules) mustBeNew(isOwn bool) bool {
+	return r.UniqueIDs && (r.format != origin.Anthropic || !isOwn)
 }
 
 // repeatsID reports whether the provider needs another id for a call because an
@@ -75,7 +76,7 @@ func findOtherNames(c *checker) {
 		if call.result == none {
 			continue
 		}
-		if result, ok := c.msgs[call.result].(state.ToolResultMessage); ok && result.Call().Name != call.Name {
+		if result, ok := c.msgs[call.result].message.(state.ToolResultMessage); ok && result.Call().Name != call.Name {
 			detail := fmt.Sprintf("%s, answered as %.60q", describeCall(*call.ToolCall), result.Call().Name)
 			c.addFinding(call.result, ruleName, detail)
 		}
@@ -89,7 +90,7 @@ func findOtherIDs(c *checker) {
 		if call.result == none {
 			continue
 		}
-		result, ok := c.msgs[call.result].(state.ToolResultMessage)
+		result, ok := c.msgs[call.result].message.(state.ToolResultMessage)
 		if id := result.Call().ID; ok && id != call.ID && c.acceptsID(call.ID) && (id != "" || c.RequireIDs) {
 			c.addFinding(call.result, ruleID, fmt.Sprintf("%s, answered with the id %.60q", describeCall(*call.ToolCall), id))
 		}
@@ -120,7 +121,7 @@ func (r *repairer) repairIdentities() {
 			for i := range calls {
 				c := &calls[i]
 				waits, used := waiting[c.ID]
-				mustBeNew := waits || used && r.mustBeNew(m)
+				mustBeNew := waits || used && r.mustBeNew(r.isOwn(m))
 				c.Name = r.profile.ToolName(c.Name)
 				switch again := r.repeatsID(*c); {
 				case c.Key != "" && (again || c.ID == "" && !r.acceptsID("")):

@@ -21,12 +21,11 @@ func findArguments(c *checker) {
 		if call.Extra == "" {
 			continue
 		}
-		extra, _ := jsontext.Members([]byte(call.Extra)) // checked when the message was made
-		kept := extra.Object(c.format)
-		if function := kept.Object("in").Object("function"); function != nil {
+		kept := jsontext.MemberOf([]byte(call.Extra), c.format)
+		if function := memberAt(kept, "in", "function"); jsontext.Kind(function) == "object" {
 			kept = function
 		}
-		switch jsontext.Kind(kept.Object("more").Get("arguments")) {
+		switch jsontext.Kind(memberAt(kept, "more", "arguments")) {
 		case "object", "array", "number", "bool":
 			c.addFinding(call.message, ruleArguments, describeCall(*call.ToolCall))
 		}
@@ -60,41 +59,49 @@ func (r *repairer) repairArguments() {
 // findRepeatedItems demands that no two items have one id: "Duplicate item found
 // with id …" (vercel/ai#7883, vercel/ai#13307).
 func findRepeatedItems(c *checker) {
-	if c.Format != origin.OpenAIResponses {
-		return
-	}
 	known := map[string]bool{}
+	note := func(i int, id string) {
+		if id != "" && known[id] {
+			c.addFinding(i, ruleDuplicateItem, fmt.Sprintf("id %.60q", id))
+		}
+		known[id] = true
+	}
 	for _, i := range c.sent {
-		for _, id := range c.itemIDs(i) {
-			if id != "" && known[id] {
-				c.addFinding(i, ruleDuplicateItem, fmt.Sprintf("id %.60q", id))
+		switch v := &c.msgs[i]; v.kind {
+		case kindCalls:
+			for _, call := range c.callsOf(i) {
+				note(i, idAt([]byte(call.Extra), origin.OpenAIResponses, "more", "id"))
 			}
-			known[id] = true
+		case kindItem:
+			note(i, providerItem(v.message).String("id"))
+		default:
+			note(i, itemID(v.message))
 		}
 	}
 }
 
-// itemIDs returns the ids of the items that a message came from.
-func (c *checker) itemIDs(i int) (ids []string) {
-	switch m := c.msgs[i].(type) {
-	case state.ToolCallMessage:
-		for _, call := range c.callsOf(i) {
-			extra, _ := jsontext.Members([]byte(call.Extra)) // none if Extra is empty
-			kept := extra.Object(origin.OpenAIResponses)
-			ids = append(ids, kept.Object("more").String("id"))
-		}
-		return ids
-	case state.UnknownMessage:
-		return []string{providerItem(m).String("id")}
+// idAt returns the text at a path in an object, "" if there is none.
+func idAt(object []byte, path ...string) string {
+	id := memberAt(object, path...)
+	if jsontext.Kind(id) != "string" {
+		return ""
 	}
-	return []string{itemID(c.msgs[i])}
+	return jsontext.Unquote(id)
+}
+
+// memberAt returns the value at a path in an object, nil if there is none.
+func memberAt(object []byte, path ...string) []byte {
+	for _, name := range path {
+		object = jsontext.MemberOf(object, name)
+	}
+	return object
 }
 
 // itemID returns the id of the item that a text or a result came from, "" if it
 // has none.
 func itemID(m state.Message) string {
-	kept, _ := origin.Of(m, origin.OpenAIResponses)
-	return kept.Object("more").String("id")
+	kept, _ := m.Extra(origin.OpenAIResponses)
+	return idAt([]byte(kept), "more", "id")
 }
 
 // repairItems makes the ids of items unique. It drops an item that is there
@@ -134,12 +141,9 @@ func withoutItemID(text []byte) []byte {
 // (vercel/ai#7099, openai-node#1567). Only OpenAI checks this; the ids of other
 // servers with this format begin otherwise.
 func findIdleReasoning(c *checker) {
-	if c.Format != origin.OpenAIResponses {
-		return
-	}
 	for k, i := range c.sent {
-		m, ok := c.msgs[i].(state.UnknownMessage)
-		if !ok {
+		m := c.msgs[i].message
+		if c.msgs[i].kind != kindItem {
 			continue
 		}
 		_, typ := origin.ItemType(m)
@@ -159,11 +163,8 @@ func (c *checker) reasoningContinues(k int) bool {
 	if k+1 == len(c.sent) {
 		return true
 	}
-	next := c.msgs[c.sent[k+1]]
-	if _, ok := next.(state.TextMessage); ok && itemID(next) == "" {
-		return false
-	}
-	return origin.FromAssistant(next)
+	next := &c.msgs[c.sent[k+1]]
+	return next.isAssistant && (next.kind != kindText || itemID(next.message) != "")
 }
 
 // repairReasoning drops reasoning that led to nothing, and the reasoning

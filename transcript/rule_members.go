@@ -19,14 +19,14 @@ var ownMembers = []string{"refusal", "audio", "reasoning", "reasoning_content", 
 // findUnknownMembers demands that what the assistant says, and its calls, have no
 // members that the server does not know; see [Rules.Members].
 func findUnknownMembers(c *checker) {
-	if c.Members == nil || c.Format != origin.OpenAI {
+	if c.Members == nil {
 		return
 	}
 	for _, i := range c.sent {
-		if !origin.FromAssistant(c.msgs[i]) {
+		if !c.msgs[i].isAssistant {
 			continue
 		}
-		if _, unknown := c.knownMembers(c.msgs[i]); len(unknown) > 0 {
+		if _, unknown := c.knownMembers(c.msgs[i].message); len(unknown) > 0 {
 			c.addFinding(i, ruleMember, fmt.Sprintf("%.60q", unknown[0]))
 		}
 	}
@@ -81,7 +81,7 @@ func (r *rules) knownMembers(m state.Message) (known jsontext.Object, unknown []
 // findNoReasoning demands reasoning of what the assistant says; see
 // [Rules.ReasoningContent].
 func findNoReasoning(c *checker) {
-	if !c.ReasoningContent || c.Format != origin.OpenAI {
+	if !c.ReasoningContent {
 		return
 	}
 	first, found := none, true // the first message of the entry, and whether a message of it has reasoning
@@ -93,10 +93,10 @@ func findNoReasoning(c *checker) {
 	}
 	var before state.Message
 	for _, i := range c.sent {
-		m := c.msgs[i]
+		m := c.msgs[i].message
 		if !origin.Joins(before, m) {
 			end()
-			first, found = i, !origin.FromAssistant(m)
+			first, found = i, !c.msgs[i].isAssistant
 		}
 		kept, _ := origin.Of(m, c.format)
 		_, set := m.Extra("reasoning_content")

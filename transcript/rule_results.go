@@ -36,7 +36,7 @@ func findOrphans(c *checker) {
 		return
 	}
 	for i, number := range c.answers {
-		if result, ok := c.msgs[i].(state.ToolResultMessage); ok && number == none && inside.IsMessage(result) {
+		if result, ok := c.msgs[i].message.(state.ToolResultMessage); ok && number == none && inside.IsMessage(result) {
 			c.addFinding(i, ruleOrphan, describeCall(result.Call()))
 		}
 	}
@@ -52,7 +52,7 @@ func findMisplaced(c *checker) {
 	turn := none
 	var before state.Message
 	for _, i := range c.sent {
-		m := c.msgs[i]
+		m := c.msgs[i].message
 		if result, ok := m.(state.ToolResultMessage); ok {
 			if number := c.answers[i]; number != none && turns[c.calls[number].message] != turn {
 				c.addFinding(i, ruleNotAdjacent, describeCall(result.Call()))
@@ -71,13 +71,10 @@ func findMisplaced(c *checker) {
 // has nothing else (gemini-cli#16135, gemini-cli#17068). With one response, other
 // parts are accepted.
 func findMixedResults(c *checker) {
-	if c.Format != origin.Gemini {
-		return
-	}
 	var before state.Message
 	results := 0 // of the content so far
 	for _, i := range c.sent {
-		m := c.msgs[i]
+		m := c.msgs[i].message
 		if before != nil && !sameContent(before, m) {
 			results = 0
 		}

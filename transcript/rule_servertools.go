@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/agentstate/state/internal/jsontext"
-	"github.com/agentstate/state/internal/origin"
 )
 
 // findServerTools demands that the calls and the results of the provider's own
@@ -16,21 +15,18 @@ import (
 //     web_search_tool_result block" (anthropic-sdk-python#961, #1339). In the last
 //     turn the result may be missing, because the provider continues that turn.
 func findServerTools(c *checker) {
-	if c.Format != origin.Anthropic {
-		return
-	}
 	var calls []serverCall
 	answered := map[string]bool{} // of the calls so far
 	lastUser := none              // after the first call
 	for _, i := range c.sent {
-		m := c.msgs[i]
-		if len(calls) > 0 && m.Role() == "user" {
+		v := &c.msgs[i]
+		if len(calls) > 0 && v.role == "user" {
 			lastUser = i
 		}
-		if !c.keepsParts(m) {
+		if len(v.parts) == 0 || !v.keepsParts() {
 			continue
 		}
-		for _, part := range textParts(m) {
+		for _, part := range v.parts {
 			call, result := serverToolIDs(part)
 			_, called := answered[result]
 			switch {
@@ -66,13 +62,14 @@ func (r *repairer) repairServerTools() {
 		return
 	}
 	answered := map[string]bool{} // of the calls
-	var own []*entry
+	own := map[*entry][]jsontext.Object{}
 	for _, e := range r.entries {
-		if !r.keepsParts(e.message) {
+		v := r.view(e.message)
+		if !v.keepsParts() {
 			continue
 		}
-		own = append(own, e)
-		for _, part := range textParts(e.message) {
+		own[e] = v.parts
+		for _, part := range v.parts {
 			call, result := serverToolIDs(part)
 			if _, called := answered[result]; called {
 				answered[result] = true
@@ -87,12 +84,12 @@ func (r *repairer) repairServerTools() {
 		called[call] = true
 		return called[result] && (call == "" || answered[call])
 	}
-	for _, e := range own {
+	for _, e := range r.entries {
 		if refused[e] {
 			r.filterParts(refusal{e, ruleServerTool}, isComplete)
 			continue
 		}
-		for _, part := range textParts(e.message) {
+		for _, part := range own[e] {
 			isComplete(part)
 		}
 	}

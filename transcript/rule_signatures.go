@@ -9,14 +9,14 @@ import (
 // findUnsigned demands signatures of the calls of the turn that goes on, of the
 // first one in each content; see [Profile.ThoughtSignatures].
 func findUnsigned(c *checker) {
-	if c.Format != origin.Gemini || !c.profile.ThoughtSignatures {
+	if !c.profile.ThoughtSignatures {
 		return
 	}
 	var before state.Message
 	hasCall := false  // the content so far
 	var lacking []int // the messages of the turn whose first call has no signature
 	for _, i := range c.sent {
-		m := c.msgs[i]
+		m := c.msgs[i].message
 		if before == nil || !sameContent(before, m) {
 			hasCall = false
 		}
@@ -26,10 +26,10 @@ func findUnsigned(c *checker) {
 		case ok && !hasCall:
 			hasCall = true
 			// Calls from elsewhere get a signature when they are encoded.
-			if c.isOwn(m) && len(calls.Calls()) > 0 && !isSigned(calls.Calls()[0]) {
+			if c.msgs[i].isOwn && len(calls.Calls()) > 0 && !isSigned(calls.Calls()[0]) {
 				lacking = append(lacking, i)
 			}
-		case !ok && isUserTurn(m) && !isResult(m):
+		case !ok && c.msgs[i].isUserTurn() && !isResult(m):
 			lacking = nil // a new turn begins
 		}
 	}

@@ -17,11 +17,11 @@ func findNoContent(c *checker) {
 	}
 	entries := entryWalk{checker: c}
 	for k, i := range c.sent {
-		m, ok := c.msgs[i].(state.TextMessage)
-		if c.format == origin.Gemini && c.isOwn(c.msgs[i]) && origin.FromAssistant(c.msgs[i]) {
+		v := &c.msgs[i]
+		if c.format == origin.Gemini && v.isOwn && v.isAssistant {
 			continue
 		}
-		if ok && isBlank(m) && !entries.hasCalls(k) && !(c.Format == origin.OpenAI && hasSubstitute(m)) {
+		if v.kind == kindText && v.isBlank() && !entries.hasCalls(k) && !(c.Format == origin.OpenAI && hasSubstitute(v.message)) {
 			c.addFinding(i, ruleContent, "")
 		}
 	}
@@ -34,8 +34,8 @@ func findBlankTexts(c *checker) {
 	}
 	entries := entryWalk{checker: c}
 	for k, i := range c.sent {
-		if m, ok := c.msgs[i].(state.TextMessage); ok {
-			if problem := c.blankText(&entries, k, m); problem != "" {
+		if v := &c.msgs[i]; v.kind == kindText {
+			if problem := c.blankText(&entries, k, v); problem != "" {
 				c.addFinding(i, ruleEmpty, problem)
 			}
 		}
@@ -44,25 +44,25 @@ func findBlankTexts(c *checker) {
 
 // blankText returns what a text lacks. Anthropic makes exceptions: "all messages
 // must have non-empty content except for the optional final assistant message".
-func (c *checker) blankText(entries *entryWalk, k int, m state.TextMessage) string {
-	problem := emptyText(m, strings.TrimSpace)
+func (c *checker) blankText(entries *entryWalk, k int, v *view) string {
+	problem := emptyText(v, strings.TrimSpace)
 	if problem == "" || c.Format != origin.Anthropic {
 		return problem
 	}
 	switch {
-	case problem == noContent && k == len(c.sent)-1 && origin.FromAssistant(m):
+	case problem == noContent && k == len(c.sent)-1 && v.isAssistant:
 		return ""
-	case c.isOwn(m) && hasServerTool(m): // the model says it between its own tools, and it is accepted
+	case v.isOwn && slices.ContainsFunc(v.parts, isServerTool): // the model says it between its own tools, and it is accepted
 	case entries.hasCalls(k):
 		// An empty text is not sent there. A text of nothing but space, which
 		// models say before calls, is accepted.
-		if content := m.Content(); isBlank(m) || content[0] == '"' {
+		if content := v.content(); v.isBlank() || content[0] == '"' {
 			return ""
 		}
 	default:
 		return problem
 	}
-	return emptyText(m, func(text string) string { return text })
+	return emptyText(v, func(text string) string { return text })
 }
 
 // findEmptyParts demands of contents of Gemini that no text is empty: "Unable to
@@ -70,17 +70,13 @@ func (c *checker) blankText(entries *entryWalk, k int, m state.TextMessage) stri
 // new-api#1260). What Gemini has sent itself is refused only by Vertex AI
 // (deprecated-generative-ai-python#727). Parts with a signature have to go back.
 func findEmptyParts(c *checker) {
-	if c.Format != origin.Gemini {
-		return
-	}
 	entries := entryWalk{checker: c}
 	for k, i := range c.sent {
-		m, ok := c.msgs[i].(state.TextMessage)
-		own := c.isOwn(c.msgs[i])
-		if !ok || own && !c.NoEmptyParts || string(m.Content()) != `""` && !slices.ContainsFunc(textParts(m), isEmptyPart) {
+		v := &c.msgs[i]
+		if v.kind != kindText || v.isOwn && !c.NoEmptyParts || v.content() != `""` && !slices.ContainsFunc(v.parts, isEmptyPart) {
 			continue
 		}
-		if own || len(textParts(m)) > 1 || !entries.hasCalls(k) { // else it is not sent
+		if v.isOwn || len(v.parts) > 1 || !entries.hasCalls(k) { // else it is not sent
 			c.addFinding(i, ruleEmpty, "")
 		}
 	}
@@ -94,14 +90,14 @@ func isEmptyPart(part jsontext.Object) bool {
 
 // emptyText returns what a text message lacks, "" if it lacks nothing. A text
 // of which trim leaves nothing is empty.
-func emptyText(m state.TextMessage, trim func(string) string) string {
-	switch content := m.Content(); {
-	case isBlank(m):
+func emptyText(v *view, trim func(string) string) string {
+	switch content := v.content(); {
+	case v.isBlank():
 		return noContent
 	case content[0] == '"' && trim(content.Text()) == "":
 		return "no text"
 	}
-	for i, part := range textParts(m) {
+	for i, part := range v.parts {
 		if isTextPart(part) && trim(part.String("text")) == "" {
 			return fmt.Sprintf("no text in part %d", i)
 		}
@@ -121,7 +117,7 @@ func (w *entryWalk) hasCalls(k int) bool {
 	if w.sameEntry == nil {
 		return false
 	}
-	sentMessage := func(k int) state.Message { return w.msgs[w.sent[k]] }
+	sentMessage := func(k int) state.Message { return w.msgs[w.sent[k]].message }
 	if k >= w.end {
 		first, end := k, k+1
 		for first > 0 && w.sameEntry(sentMessage(first-1), sentMessage(first)) {
@@ -143,15 +139,15 @@ func (w *entryWalk) hasCalls(k int) bool {
 // providers are not sent.
 func findBadParts(c *checker) {
 	for _, i := range c.sent {
-		m := c.msgs[i]
-		if !c.isOwn(m) {
+		v := &c.msgs[i]
+		if !v.isOwn {
 			continue
 		}
-		if lacksOutput(m) && !c.needsNoOutput(m) && (c.Format == origin.OpenAI || c.Format == origin.OpenAIResponses) {
+		if v.kind == kindResult && lacksOutput(v.message) && !c.needsNoOutput(v.message) && (c.Format == origin.OpenAI || c.Format == origin.OpenAIResponses) {
 			c.addFinding(i, ruleContent, "")
 		}
-		for n, part := range textParts(m) {
-			if problem := c.badPart(m, part); problem != "" {
+		for n, part := range v.parts {
+			if problem := c.badPart(v, part); problem != "" {
 				c.addFinding(i, ruleContent, fmt.Sprintf("part %d %s", n, problem))
 				break
 			}
@@ -161,7 +157,7 @@ func findBadParts(c *checker) {
 
 // badPart returns what is wrong with a part of a text that came from the
 // provider.
-func (r *rules) badPart(m state.Message, part jsontext.Object) string {
+func (r *rules) badPart(v *view, part jsontext.Object) string {
 	switch r.Format {
 	case origin.OpenAI:
 		// "Missing required parameter: 'messages[0].content[0].type'"
@@ -172,12 +168,12 @@ func (r *rules) badPart(m state.Message, part jsontext.Object) string {
 			return "is of the Responses API"
 		}
 	case origin.OpenAIResponses:
-		if isForeignItemPart(m, part) {
+		if isForeignItemPart(v, part) {
 			return "is not of the role"
 		}
 	case origin.Anthropic:
 		// "'image' blocks are not permitted within assistant turns" (Semoss#2323)
-		if isImagePart(part) && origin.FromAssistant(m) {
+		if isImagePart(part) && v.isAssistant {
 			return "is an image"
 		}
 	}
@@ -235,14 +231,14 @@ func isItemPart(part jsontext.Object) bool {
 // Completions, or a part that the other side says: "Invalid value: 'output_text'.
 // Supported values are: 'input_text', 'input_image', and 'input_file'". Texts of
 // the right side have the type "text" in a message.
-func isForeignItemPart(m state.Message, part jsontext.Object) bool {
+func isForeignItemPart(v *view, part jsontext.Object) bool {
 	switch part.String("type") {
 	case "image_url":
 		return true
 	case "output_text", "refusal":
-		return !origin.FromAssistant(m)
+		return !v.isAssistant
 	case "input_text", "input_image", "input_file":
-		return origin.FromAssistant(m)
+		return v.isAssistant
 	}
 	return false
 }
@@ -277,12 +273,13 @@ func (r *repairer) repairTexts() {
 // hasForeignParts reports whether a text that came from OpenAI has parts in the
 // words of its other API.
 func (r *repairer) hasForeignParts(m state.Message) bool {
-	return r.isOwn(m) && slices.ContainsFunc(textParts(m), func(part jsontext.Object) bool {
+	v := r.view(m)
+	return v.isOwn && slices.ContainsFunc(v.parts, func(part jsontext.Object) bool {
 		switch r.format {
 		case origin.OpenAI:
 			return isItemPart(part)
 		case origin.OpenAIResponses:
-			return isForeignItemPart(m, part)
+			return isForeignItemPart(&v, part)
 		}
 		return false
 	})

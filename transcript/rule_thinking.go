@@ -16,13 +16,13 @@ func findThinking(c *checker) {
 		return
 	}
 	start := len(c.sent)
-	for start > 0 && (origin.FromAssistant(c.msgs[c.sent[start-1]]) || isResult(c.msgs[c.sent[start-1]])) {
+	for start > 0 && (c.msgs[c.sent[start-1]].isAssistant || c.msgs[c.sent[start-1]].kind == kindResult) {
 		start--
 	}
-	for start < len(c.sent) && isResult(c.msgs[c.sent[start]]) { // of a turn that is not here
+	for start < len(c.sent) && c.msgs[c.sent[start]].kind == kindResult { // of a turn that is not here
 		start++
 	}
-	if start == len(c.sent) || beginsWithReasoning(c.msgs[c.sent[start]]) {
+	if start == len(c.sent) || beginsWithReasoning(c.msgs[c.sent[start]].parts) {
 		return
 	}
 	c.addFinding(c.sent[start], ruleThinking, "")
@@ -98,18 +98,18 @@ func resultText(call state.ToolCall, m state.ToolResultMessage) (state.Message, 
 // made it.
 func findThinkingOfOthers(c *checker) {
 	asked := modelName(c.profile.Model)
-	if c.Format != origin.Anthropic || !strings.HasPrefix(asked, "claude") {
+	if !strings.HasPrefix(asked, "claude") {
 		return
 	}
 	made := "" // by which model, of the turn
 	for _, i := range c.sent {
-		m := c.msgs[i]
-		if model, ok := m.Extra("model"); ok {
+		v := &c.msgs[i]
+		if model, ok := v.message.Extra("model"); ok {
 			made = modelName(model.Text())
-		} else if !origin.FromAssistant(m) {
+		} else if !v.isAssistant {
 			made = ""
 		}
-		if made != "" && made != asked && c.keepsParts(m) && slices.ContainsFunc(textParts(m), origin.IsReasoning) {
+		if made != "" && made != asked && v.keepsParts() && slices.ContainsFunc(v.parts, origin.IsReasoning) {
 			c.addFinding(i, ruleThinkingModel, "")
 		}
 	}
@@ -126,20 +126,17 @@ func (r *repairer) repairThinkingOfOthers() {
 // in an assistant message cannot be `thinking`" (forgecode#3071, hermes-agent#13010).
 // CLIProxyAPI#5321 has seen it accepted in front of a turn of the user.
 func findThinkingLast(c *checker) {
-	if c.Format != origin.Anthropic {
-		return
-	}
 	last := none // the message with the thinking at the end of the turn so far
 	for k, i := range c.sent {
-		m := c.msgs[i]
-		switch text, ok := m.(state.TextMessage); {
-		case ok && emptyText(text, strings.TrimSpace) == noContent: // it ends nothing
-		case origin.FromAssistant(m) && c.keepsParts(m) && withoutLastThinking(m) >= 0:
+		v := &c.msgs[i]
+		switch {
+		case v.kind == kindText && v.isBlank(): // it ends nothing
+		case v.isAssistant && len(v.parts) > 0 && v.keepsParts() && withoutLastThinking(v) >= 0:
 			last = i
 		default:
 			last = none
 		}
-		if end := k+1 == len(c.sent) || !origin.FromAssistant(c.msgs[c.sent[k+1]]); end && last != none {
+		if end := k+1 == len(c.sent) || !c.msgs[c.sent[k+1]].isAssistant; end && last != none {
 			c.addFinding(last, ruleThinkingLast, "")
 			last = none
 		}
@@ -149,12 +146,12 @@ func findThinkingLast(c *checker) {
 // withoutLastThinking returns how many parts a text has before the thinking at its
 // end, -1 if there is none. Parts that are not sent do not count: what another
 // provider has thought, and what no format has.
-func withoutLastThinking(m state.Message) int {
-	parts := textParts(m)
+func withoutLastThinking(v *view) int {
+	parts := v.parts
 	n, isSent := len(parts), false
 	for ; n > 0; n-- {
 		part := parts[n-1]
-		if !origin.IsReasoning(part) && !(origin.IsHandmade(m) && !origin.IsKnown("assistant", part)) {
+		if !origin.IsReasoning(part) && !(origin.IsHandmade(v.message) && !origin.IsKnown("assistant", part)) {
 			break
 		}
 		isSent = isSent || origin.InWords(origin.Anthropic, "assistant", part)
@@ -170,7 +167,8 @@ func withoutLastThinking(m state.Message) int {
 func (r *repairer) repairThinkingLast() {
 	for refusals := r.refusals(ruleThinkingLast); len(refusals) > 0; refusals = r.refusals(ruleThinkingLast) {
 		for _, refused := range refusals {
-			left := withoutLastThinking(refused.message)
+			v := r.view(refused.message)
+			left := withoutLastThinking(&v)
 			r.filterParts(refused, func(jsontext.Object) bool {
 				left--
 				return left >= 0

@@ -13,15 +13,11 @@ import (
 // findUnknownRoles demands roles that the provider knows.
 func findUnknownRoles(c *checker) {
 	for _, i := range c.sent {
-		switch m := c.msgs[i].(type) {
-		case state.TextMessage:
-			if !c.acceptsRole(m.Role()) {
-				c.addFinding(i, ruleRole, fmt.Sprintf("%.60q", m.Role()))
-			}
-		case state.ToolCallMessage:
-			if m.Role() != "assistant" {
-				c.addFinding(i, ruleRole, fmt.Sprintf("%.60q of calls", m.Role()))
-			}
+		switch v := &c.msgs[i]; {
+		case v.kind == kindText && !c.acceptsRole(v.role):
+			c.addFinding(i, ruleRole, fmt.Sprintf("%.60q", v.role))
+		case v.kind == kindCalls && v.role != "assistant":
+			c.addFinding(i, ruleRole, fmt.Sprintf("%.60q of calls", v.role))
 		}
 	}
 }
@@ -50,19 +46,19 @@ func findLateSystem(c *checker) {
 	// A turn of the user must not follow: pi#9548, claude-code#73821.
 	beforeUser := func(k int) bool {
 		for _, i := range c.sent[k:] {
-			if m := c.msgs[i]; !origin.IsSystem(m) {
-				return !origin.FromAssistant(m)
+			if v := &c.msgs[i]; !v.isSystem {
+				return !v.isAssistant
 			}
 		}
 		return false
 	}
 	afterUser := false // where Anthropic accepts a system message
 	for k, i := range c.sent {
-		m := c.msgs[i]
-		if !origin.IsSystem(m) {
+		v := &c.msgs[i]
+		if !v.isSystem {
 			afterUser = c.Format == origin.Anthropic &&
-				(isUserTurn(m) || c.keepsParts(m) && endsWithServerResult(m))
-		} else if k >= prompt && !(afterUser && c.isOwn(m) && m.Role() == "system" && !c.profile.NoMidSystem && !beforeUser(k)) {
+				(v.isUserTurn() || endsWithServerResult(v.parts) && v.keepsParts())
+		} else if k >= prompt && !(afterUser && v.isOwn && v.role == "system" && !c.profile.NoMidSystem && !beforeUser(k)) {
 			c.addFinding(i, ruleSystem, "")
 			afterUser = false
 		}
@@ -75,11 +71,10 @@ func findLateSystem(c *checker) {
 func (c *checker) systemPromptLength() int {
 	hasPrompt := c.format == origin.Anthropic || c.format == origin.Gemini
 	for k, i := range c.sent {
-		m := c.msgs[i]
-		if !origin.IsSystem(m) {
+		if !c.msgs[i].isSystem {
 			return k
 		}
-		if kept, own := origin.Of(m, c.format); hasPrompt && own && !strings.HasPrefix(kept.String("in"), "system") {
+		if kept, own := origin.Of(c.msgs[i].message, c.format); hasPrompt && own && !strings.HasPrefix(kept.String("in"), "system") {
 			return k
 		}
 	}
@@ -106,8 +101,8 @@ func findBeginning(c *checker) {
 		return
 	}
 	for _, i := range c.sent {
-		if !origin.IsSystem(c.msgs[i]) {
-			if !c.isUsers(c.msgs[i]) {
+		if !c.msgs[i].isSystem {
+			if !c.isUsers(&c.msgs[i]) {
 				c.addFinding(i, ruleFirst, "")
 			}
 			return
@@ -121,17 +116,17 @@ func findEarlyCalls(c *checker) {
 	if !c.CallsAfterUser {
 		return
 	}
-	var before, beforeTurn state.Message // the message, and the turn of the assistant
+	var before, beforeTurn *view // the message, and the turn of the assistant
 	for _, i := range c.sent {
-		m := c.msgs[i]
-		if origin.IsSystem(m) {
+		v := &c.msgs[i]
+		if v.isSystem {
 			continue
 		}
-		if before == nil || !isAssistantTurn(before, m) {
+		if before == nil || !before.isAssistant || !v.isAssistant {
 			beforeTurn = before
 		}
-		before = m
-		if _, isCall := m.(state.ToolCallMessage); isCall && (beforeTurn == nil || !c.isUsers(beforeTurn)) {
+		before = v
+		if v.kind == kindCalls && (beforeTurn == nil || !c.isUsers(beforeTurn)) {
 			c.addFinding(i, ruleCallTurn, "")
 		}
 	}
@@ -141,12 +136,9 @@ func findEarlyCalls(c *checker) {
 // what others say, such as the agents of a framework with roles of their own, and
 // not a reasoning: neither is a request that trims keep. A role that the provider
 // does not know is a finding of its own, and is repaired to be the user's.
-func (r *rules) isUsers(m state.Message) bool {
-	if isResult(m) {
-		return true
-	}
-	_, isText := m.(state.TextMessage)
-	return (m.Role() == "user" || isText && !r.acceptsRole(m.Role())) && !isReasoning(m)
+func (r *rules) isUsers(v *view) bool {
+	return v.kind == kindResult ||
+		(v.role == "user" || v.kind == kindText && !r.acceptsRole(v.role)) && !v.isReasoning()
 }
 
 // repairUserTurns inserts a text of the user before a turn that must follow
@@ -192,13 +184,13 @@ func findEarlyUser(c *checker) {
 	if !c.AssistantAfterResults {
 		return
 	}
-	var before state.Message
+	afterResult := false
 	for _, i := range c.sent {
-		m := c.msgs[i]
-		if before != nil && isResult(before) && !isResult(m) && isUserTurn(m) {
+		isResult := c.msgs[i].kind == kindResult
+		if afterResult && !isResult && c.msgs[i].isUserTurn() {
 			c.addFinding(i, ruleAfterResults, "")
 		}
-		before = m
+		afterResult = isResult
 	}
 }
 
@@ -222,19 +214,19 @@ func findPrefill(c *checker) {
 		return
 	}
 	last := c.sent[len(c.sent)-1]
-	if origin.FromAssistant(c.msgs[last]) && !c.continues(c.msgs[last]) {
+	if c.msgs[last].isAssistant && !c.continues(&c.msgs[last]) {
 		c.addFinding(last, rulePrefill, "")
 	}
 }
 
 // continues reports whether the provider goes on with m, which ends with a tool
 // of its own, or which Mistral is asked to continue.
-func (r *rules) continues(m state.Message) bool {
-	if kept, _ := origin.Of(m, r.format); kept.Object("more").Bool("prefix") {
+func (r *rules) continues(v *view) bool {
+	if kept, _ := origin.Of(v.message, r.format); kept.Object("more").Bool("prefix") {
 		return true
 	}
-	own := r.isOwn(m) || r.format == origin.Anthropic && origin.IsHandmade(m)
-	return own && endsWithServerTool(m)
+	own := v.isOwn || r.format == origin.Anthropic && origin.IsHandmade(v.message)
+	return own && endsWithServerTool(v.parts)
 }
 
 // repairEnd lets the user have the last word.

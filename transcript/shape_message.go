@@ -53,7 +53,7 @@ func (r *shapeReader) read(m state.Message) Shape {
 }
 
 func (s *Shape) readText(m state.TextMessage) {
-	parts := textParts(m)
+	parts := partsOf(m)
 	s.Reasoning = onlyReasoning(parts)
 	for _, part := range parts {
 		if origin.IsReasoning(part) {

@@ -36,7 +36,7 @@ func served(output []state.Message) (calls, tokens int) {
 		if item, ok := m.(state.UnknownMessage); ok && strings.HasSuffix(item.Type(), "_call") {
 			calls, tokens = calls+1, tokens+EstimateTokens(m)
 		}
-		for _, part := range textParts(m) {
+		for _, part := range partsOf(m) {
 			if _, result := serverToolIDs(part); result != "" {
 				calls, tokens = calls+1, tokens+valueTokens("", part.JSON(), memberTokens)
 			}
@@ -51,7 +51,7 @@ func hasReasoning(m state.Message) bool {
 	if calls, ok := m.(state.ToolCallMessage); ok {
 		return slices.ContainsFunc(sharedCalls(calls), isSigned)
 	}
-	return isReasoning(m) || slices.ContainsFunc(textParts(m), origin.IsReasoning)
+	return isReasoning(m) || slices.ContainsFunc(partsOf(m), origin.IsReasoning)
 }
 
 // isRequest reports whether the user speaks in a message.

@@ -28,7 +28,10 @@ func (t *Transport) prepareCache(ctx context.Context, format *provider.Format, b
 		}
 	case provider.OpenAI, provider.OpenAIResponses:
 		run := runctx.RunOf(ctx)
-		if members, _ := jsontext.Members(body); t.Cache && run != nil && members.Get(cacheKey) == nil {
+		if !t.Cache || run == nil {
+			break
+		}
+		if members, _ := jsontext.Members(body); members.Get(cacheKey) == nil {
 			body = members.WithString(cacheKey, run.CacheKey()).JSON()
 		}
 	}

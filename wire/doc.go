@@ -127,6 +127,14 @@ package wire
 //     in the commit of the answer that was accepted without it: after a crash
 //     before that, the provider refuses it once more. The retry is inside
 //     RoundTrip, below every SDK and loop.
+//   - What was encoded of the conversation for the last request is kept with the
+//     State and its forks, and the next request goes on with it. It is compared with
+//     the messages that are to be sent, after window, repair, masks and all that was
+//     withheld: no change of these, of rights or of an agent has to be known, and
+//     nothing is sent that the handle does not send. What a message becomes depends
+//     on nothing else but the format, on whether the request offers recall, and on
+//     whether its model reads pictures. It has about the size of the request and a
+//     third, and ends with the State.
 //   - Only errors that are known are acted on, by words with a source, or
 //     because they name a part. A guess at any other 400 would hide what the
 //     user said because a schema was wrong.

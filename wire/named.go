@@ -22,14 +22,15 @@ import (
 // nameSettings returns the settings of a request that goes on with the conversation
 // of a State, and the container that was named in them.
 func nameSettings(ctx context.Context, st *state.State, settings state.JSON, format *provider.Format) (named state.JSON, container string) {
+	if format != provider.Anthropic && format != provider.OpenAIResponses {
+		return settings, ""
+	}
 	members, _ := jsontext.Members([]byte(settings)) // an object: it has been decoded
 	switch format {
 	case provider.Anthropic:
 		members, container = withContainer(members, state.Messages.GetOr(st, nil), withheldIn(ctx, st))
 	case provider.OpenAIResponses:
 		members = withReasoning(members)
-	default:
-		return settings, ""
 	}
 	return state.JSON(members.JSON()), container
 }

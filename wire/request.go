@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/runctx"
@@ -47,10 +48,12 @@ func (t *Transport) complete(
 	if err != nil {
 		return sent{}, nil, err
 	}
-	s := readSettings(request)
-	s.tools = len(request.Tools)
+	settings, _ := jsontext.Members([]byte(request.Settings)) // an object: it has been decoded
+	profile := request.Profile(format.Profile())
+	s := readSettings(settings)
+	s.continued, s.tools = request.Continued(), len(request.Tools)
 	s.prompt, s.format = request.Messages, format
-	profile := t.profileOf(ctx, request, format, at)
+	profile = t.profileOf(ctx, profile, settings.String("model"), at)
 	prompt, behind := t.ask(ctx, st, t.Prompt, masks), t.ask(ctx, st, t.Context, masks)
 	memory := t.memoryOf(ctx)
 	if s.continued && behind != "" { // the provider would keep it
@@ -72,7 +75,7 @@ func (t *Transport) complete(
 				return sent{}, nil, err
 			}
 		} else {
-			if err := t.converse(ctx, st, &s, request, tokensBesides(request, s.prompt, memory+behind), profile, masks); err != nil {
+			if err := t.converse(ctx, st, &s, request, memory+behind, profile, masks); err != nil {
 				return sent{}, nil, err
 			}
 			request.Settings, s.container = nameSettings(ctx, st, request.Settings, format)
@@ -91,15 +94,34 @@ func (t *Transport) complete(
 		}
 		request.Pictures = profile.Pictures
 		var omitted []provider.Omission
-		if body, omitted, err = format.EncodeRequest(request); err != nil {
+		if body, omitted, err = encode(st, format, request, len(s.history) > 0); err != nil {
 			return sent{}, nil, err
 		}
 		if t.Omitted != nil && len(omitted) > 0 {
 			t.Omitted(ctx, omitted)
 		}
-		body = []byte(masks.Redact(string(body)))
+		if masks != nil {
+			body = []byte(masks.Redact(string(body)))
+		}
 	}
 	return s, t.prepareCache(ctx, format, body, behind), nil
+}
+
+// encode encodes a request. What it has of a conversation, and the last one with a
+// conversation of the State and its forks had, is not encoded again.
+func encode(
+	st *state.State, format *provider.Format, r provider.Request, hasConversation bool,
+) (body []byte, omitted []provider.Omission, err error) {
+	kept := inside.Encoded(st)
+	var before *provider.Encoded
+	if hasConversation {
+		before, _ = kept.Load().(*provider.Encoded)
+	}
+	body, omitted, next, err := format.EncodeNext(internal.Key{}, r, before)
+	if err == nil && hasConversation {
+		kept.Store(next) // nil drops what is of no use
+	}
+	return body, omitted, err
 }
 
 // tokensBesides returns about how many tokens a request has besides the
@@ -137,16 +159,13 @@ func (t *Transport) memoryOf(ctx context.Context) string {
 	return strings.TrimSuffix(run.Memory(), "\n")
 }
 
-// profileOf returns what the provider demands of the request.
-func (t *Transport) profileOf(
-	ctx context.Context, request provider.Request, format *provider.Format, at *url.URL,
-) transcript.Profile {
-	settings, _ := jsontext.Members([]byte(request.Settings)) // an object: it has been decoded
-	model := settings.String("model")
+// profileOf returns what the provider demands of the request, for what its format and
+// its settings demand.
+func (t *Transport) profileOf(ctx context.Context, profile transcript.Profile, model string, at *url.URL) transcript.Profile {
 	if in := modelInPath.FindStringSubmatch(at.Path); in != nil {
 		model = in[1]
 	}
-	profile := request.Profile(format.Profile()).At(at.Hostname(), model)
+	profile = profile.At(at.Hostname(), model)
 	if t.Profile != nil {
 		profile = t.Profile(ctx, profile)
 	}
@@ -203,23 +222,22 @@ func holdsInput(st *state.State, request []state.Message) error {
 }
 
 // readSettings returns what the settings of a request say about it.
-func readSettings(request provider.Request) sent {
-	settings, _ := jsontext.Members([]byte(request.Settings)) // an object: it has been decoded
-	s := sent{streams: settings.Bool("stream"), continued: request.Continued()}
+func readSettings(settings jsontext.Object) sent {
+	s := sent{streams: settings.Bool("stream")}
 	s.later = settings.Bool("background") && !s.streams
 	s.resumes = settings.String("continuationToken") != ""
 	return s
 }
 
-// conversation returns what the model is shown of the conversation. extra is the
+// conversation returns what the model is shown of the conversation. extra returns the
 // number of tokens that the request has besides.
-func (t *Transport) conversation(ctx context.Context, st *state.State, extra int) ([]state.Message, error) {
+func (t *Transport) conversation(ctx context.Context, st *state.State, extra func() int) ([]state.Message, error) {
 	window := t.Window
 	if run := runctx.RunOf(ctx); window == nil && run != nil {
 		window, _ = run.Window().(*transcript.Window)
 	}
 	if window != nil {
-		return window.Messages(ctx, st, extra)
+		return window.Messages(ctx, st, extra())
 	}
 	conversation, err := state.Messages.Get(st)
 	if errors.Is(err, state.ErrNotFound) {
@@ -229,11 +247,12 @@ func (t *Transport) conversation(ctx context.Context, st *state.State, extra int
 }
 
 // converse adds the conversation of the State to what is sent, so that the
-// provider accepts the whole.
+// provider accepts the whole. besides is what the request says besides its messages and
+// tools.
 func (t *Transport) converse(
-	ctx context.Context, st *state.State, s *sent, r provider.Request, extra int, profile transcript.Profile, masks *state.Redactor,
+	ctx context.Context, st *state.State, s *sent, r provider.Request, besides string, profile transcript.Profile, masks *state.Redactor,
 ) error {
-	conversation, err := t.conversation(ctx, st, extra)
+	conversation, err := t.conversation(ctx, st, func() int { return tokensBesides(r, s.prompt, besides) })
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,18 @@ func EachMember(data []byte, visit func(name []byte, value Span) error) error {
 	return s.eachMember(visit)
 }
 
+// MemberOf returns the value of a member of an object, nil if it is missing or the
+// text is no object. The text must have passed [Check].
+func MemberOf(data []byte, name string) (value []byte) {
+	_ = EachMember(data, func(other []byte, span Span) error { // nothing if it is no object
+		if string(other) == name {
+			value = span.In(data)
+		}
+		return nil
+	})
+	return value
+}
+
 // EachElement calls visit for the elements of an array in their order, until
 // one returns an error. The text must have passed [Check].
 func EachElement(data []byte, visit func(element Span) error) error {

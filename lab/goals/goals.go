@@ -76,6 +76,8 @@ var goals = []goal{
 	{"otel-span", "the same", atMost(5000, "ns"), worst("ns/op", "subject")},
 	{"otel-commit", "p50 of a durable commit, everything recorded / without a Tracer", atMost(1.03, "×"), worst("traced/plain", "subject")},
 	{"wire-event", "an event of a stream through wire.Transport, 100 … 10 000 events", atMost(50_000, "ns"), worst("ns/event", sizes(100, 10_000)...)},
+	{"wire-request", "Chat Completions with one of 1 000 messages new / encoded afresh", atMost(0.5, "×"), ratio("subject/OpenAI/n=1000", "baseline/OpenAI/n=1000")},
+	{"wire-request", "the same of the Messages API", atMost(0.6, "×"), ratio("subject/Anthropic/n=1000", "baseline/Anthropic/n=1000")},
 }
 
 // sizes returns the variants of a subject that is measured at the sizes first,

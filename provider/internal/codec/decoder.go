@@ -152,8 +152,14 @@ func (d *Decoder) SetStopReason(reason []byte) {
 	if name := StopReason(reason); name != state.JSON(reason).Text() {
 		reason = jsontext.AppendQuote(nil, name)
 	}
+	d.setOnLast("stop_reason", reason)
+}
+
+// setOnLast sets a member of the last message.
+func (d *Decoder) setOnLast(name string, value []byte) {
 	last := len(d.Messages) - 1
-	if m, err := origin.WithMember(d.Messages[last], "stop_reason", reason); err == nil {
+	members, _ := jsontext.Members([]byte(d.Messages[last].Raw())) // made here
+	if m, err := messages_.DecodeChecked(members.With(name, value).JSON()); err == nil {
 		d.Messages[last] = m
 	}
 }
@@ -163,14 +169,11 @@ func (d *Decoder) Keep(members jsontext.Object) {
 	if len(members) == 0 || len(d.Messages) == 0 {
 		return
 	}
-	last := len(d.Messages) - 1
-	kept, _ := origin.Of(d.Messages[last], d.mark)
+	kept, _ := origin.Of(d.Messages[len(d.Messages)-1], d.mark)
 	for _, m := range members {
 		kept = kept.With(m.Name, m.Value)
 	}
-	if m, err := origin.WithMember(d.Messages[last], d.mark, kept.JSON()); err == nil {
-		d.Messages[last] = m
-	}
+	d.setOnLast(d.mark, kept.JSON())
 }
 
 // StopReason returns the name of a reason. Reasons that all providers have get

@@ -13,6 +13,7 @@ type Encoder struct {
 	Mark        string                         // of the format
 	Omit        func(message int, what string) // reports what the format cannot express
 	PartReaders []PartReader                   // one for each format
+	Entries     Entries                        // of what was written so far
 }
 
 // Kept returns what the message keeps for the format. own is false for a

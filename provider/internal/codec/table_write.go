@@ -14,7 +14,6 @@ type tableWriter struct {
 	*Encoder
 	t       *Table
 	prompts []*tableEntry
-	entries [][]byte
 	alone   bool          // the only entry was not in a list
 	open    *tableEntry   // which more messages may join, nil if there is none
 	before  state.Message // the last message of the open entry
@@ -37,13 +36,14 @@ type tableEntry struct {
 func (t *Table) encodeMessages(e *Encoder, msgs []state.Message) (members jsontext.Object) {
 	w := tableWriter{Encoder: e, t: t}
 	for i, m := range msgs {
+		w.Entries.Reach(i)
 		switch m := m.(type) {
 		case state.UnknownMessage:
 			w.addItem(i, m)
 		case state.TextMessage:
 			w.addText(i, m, msgs[i+1:])
 		case state.ToolCallMessage:
-			w.addCalls(m)
+			w.addCalls(i, m)
 		case state.ToolResultMessage:
 			w.addResult(i, m)
 		}
@@ -52,11 +52,10 @@ func (t *Table) encodeMessages(e *Encoder, msgs []state.Message) (members jsonte
 	for _, p := range w.prompts {
 		members = members.With(cmp.Or(p.in, t.Prompts[0]), w.promptJSON(p))
 	}
-	entries := jsontext.Array(w.entries)
-	if w.alone && len(w.entries) == 1 {
-		entries = w.entries[0]
+	if only := w.Entries.Only(); w.alone && only != nil {
+		return members.With(t.Entries, only)
 	}
-	return members.With(t.Entries, entries)
+	return members.With(t.Entries, w.Entries.JSON())
 }
 
 // addItem adds an entry that was kept whole.
@@ -77,7 +76,8 @@ func (w *tableWriter) addItem(i int, m state.UnknownMessage) {
 		w.addPrompt(in, append(lone, Difference(members.Without(w.t.Content), nil)...), added)
 	default:
 		w.end()
-		w.entries, w.alone = append(w.entries, item), in == w.t.Entries
+		w.Entries.Add(item)
+		w.alone = in == w.t.Entries
 	}
 }
 
@@ -85,7 +85,7 @@ func (w *tableWriter) addItem(i int, m state.UnknownMessage) {
 func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) {
 	kept, own := w.Kept(m)
 	in := kept.String(keptPlace)
-	isPrompt := w.t.Prompts != nil && w.entries == nil && w.open == nil && origin.IsSystem(m) && (!own || w.t.isPrompt(in))
+	isPrompt := w.t.Prompts != nil && !w.Entries.Begun() && w.open == nil && origin.IsSystem(m) && (!own || w.t.isPrompt(in))
 	role := m.Role()
 	_, saysRole := SentMember(kept, "role")
 	saysRole = saysRole || kept.Bool(keptJoined) // with the message before it
@@ -109,16 +109,23 @@ func (w *tableWriter) addText(i int, m state.TextMessage, rest []state.Message) 
 		sent = w.t.System
 	}
 	joined := w.isJoined(m, w.roleOf(kept, sent))
-	if !own && (said.isEmpty() || said.isBlank() && !w.t.Bare && w.hasCompany(m, joined, rest)) {
+	depends := !own && said.isBlank() && !w.t.Bare // on what follows
+	if !own && said.isEmpty() || depends && w.hasCompany(m, joined, rest) {
 		w.OmitOwnMembers(i, m, w.t.OwnOfText)
 		return
 	}
-	w.entryFor(m, kept, sent, joined).content.add(w.t, said)
+	if depends {
+		i = none
+	}
+	w.entryFor(i, m, kept, sent, joined).content.add(w.t, said)
 }
 
 // addPrompt adds to the system prompt of the same member. One of another format
 // has none: it goes to the first, or where the API documents it.
 func (w *tableWriter) addPrompt(in string, kept jsontext.Object, said content) {
+	if w.Entries.Begun() || w.open != nil {
+		w.Entries.EndCuts()
+	}
 	for _, p := range w.prompts {
 		if in == "" || in == p.in {
 			p.content.add(w.t, said)
@@ -152,14 +159,14 @@ func (w *tableWriter) hasCompany(m state.Message, joined bool, rest []state.Mess
 	return joined
 }
 
-func (w *tableWriter) addCalls(m state.ToolCallMessage) {
+func (w *tableWriter) addCalls(i int, m state.ToolCallMessage) {
 	calls := messages_.SharedCalls(m)
 	if len(calls) == 0 && w.t.ResultsApart { // it would part results
 		return
 	}
 	kept, own := w.Kept(m)
 	sent := w.t.entryRole(TypeCall, m.Role())
-	open := w.entryFor(m, kept, sent, w.isJoined(m, w.roleOf(kept, sent)))
+	open := w.entryFor(i, m, kept, sent, w.isJoined(m, w.roleOf(kept, sent)))
 	for _, c := range calls {
 		kept, _ := w.KeptOfCall(c)
 		added := w.OwnMembersOfCall(c, w.t.OwnOfCall)
@@ -226,10 +233,11 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 	part := word.restore(plain, kept, OwnMembers(m, w.t.OwnOfResult), func(sent []byte) bool { return word.Form.reads(sent, m.Content()) })
 	if word.Role != "" {
 		w.end()
-		w.entries = append(w.entries, part)
+		w.Entries.Cut(i)
+		w.Entries.Add(part)
 		return
 	}
-	w.entryFor(m, kept, sent, joined).content.add(w.t, content{parts: [][]byte{part}})
+	w.entryFor(i, m, kept, sent, joined).content.add(w.t, content{parts: [][]byte{part}})
 }
 
 // output returns what a result of another format says, and more members.
@@ -279,11 +287,12 @@ func (w *tableWriter) roleOf(kept jsontext.Object, sent string) string {
 	return cmp.Or(kept.String(keptRole), sent)
 }
 
-// entryFor returns the entry for a message: the open one if the message joins
-// it.
-func (w *tableWriter) entryFor(m state.Message, kept jsontext.Object, role string, joined bool) *tableEntry {
+// entryFor returns the entry for the i-th message: the open one if the message joins
+// it. i is none if it depends on what follows whether the message is sent.
+func (w *tableWriter) entryFor(i int, m state.Message, kept jsontext.Object, role string, joined bool) *tableEntry {
 	if !joined {
 		w.end()
+		w.Entries.Cut(i)
 		w.open = &tableEntry{role: role, first: m, kept: kept}
 		w.alone = w.alone || kept.String(keptPlace) == w.t.Entries
 	} else if added := kept.Object(more); len(added) > 0 {
@@ -298,7 +307,7 @@ func (w *tableWriter) entryFor(m state.Message, kept jsontext.Object, role strin
 // of it has been reported.
 func (w *tableWriter) end() {
 	if w.open != nil && !w.open.isEmpty() {
-		w.entries = append(w.entries, w.json(w.open))
+		w.Entries.Add(w.json(w.open))
 	}
 	w.open, w.before = nil, nil
 }
@@ -318,6 +327,16 @@ func (w *tableWriter) json(en *tableEntry) []byte {
 	if len(en.content.parts) == 1 && en.kept.Bool(keptLone) {
 		plain[1].Value = en.content.parts[0]
 	}
+	if en.calls != nil {
+		plain = append(plain, jsontext.Member{Name: w.t.CallList, Value: jsontext.Array(en.calls)})
+	}
+	plain = append(plain, en.members...)
+	if len(en.kept)+len(en.added) == 0 { // as of most that come from elsewhere
+		if en.content.isEmpty() {
+			plain[1].Value = []byte("null")
+		}
+		return plain.JSON()
+	}
 	changed := make([]string, 0, 4)
 	switch sent, _ := SentMember(en.kept, w.t.Content); {
 	case jsontext.Kind(sent) == "object" && w.t.Lax: // a server has parsed it
@@ -330,11 +349,8 @@ func (w *tableWriter) json(en *tableEntry) []byte {
 	case en.content.there || string(en.content.value) != "[]":
 		changed = append(changed, w.t.Content)
 	}
-	if en.calls != nil {
-		plain, changed = append(plain, jsontext.Member{Name: w.t.CallList, Value: jsontext.Array(en.calls)}), append(changed, w.t.CallList)
-	}
-	for _, m := range en.members {
-		plain, changed = append(plain, m), append(changed, m.Name)
+	for _, m := range plain[2:] {
+		changed = append(changed, m.Name)
 	}
 	if sent, differs := SentMember(en.kept, "role"); differs && en.first != nil && en.first.Type() != TypeResult {
 		role := w.t.NoRole

@@ -73,13 +73,17 @@ func (f Format) EncodeRequest(e *codec.Encoder, r codec.Request, msgs []state.Me
 
 // EncodeMessages returns the instructions and the input.
 func (Format) EncodeMessages(e *codec.Encoder, msgs []state.Message) jsontext.Object {
-	w := itemWriter{Encoder: e, types: map[string]string{}}
+	w := itemWriter{Encoder: e}
+	for _, of := range e.Entries.Types {
+		w.setType(of.ID, of.Type)
+	}
 	var body jsontext.Object
 	var whole []byte // the input if it is just that text
 	for i, m := range msgs {
+		e.Entries.Reach(i)
 		if m, ok := m.(state.TextMessage); ok && jsontext.Kind([]byte(m.Content())) == "string" {
 			kept, _ := e.Kept(m)
-			if kept.String("in") == "instructions" && len(body)+len(w.items) == 0 {
+			if kept.String("in") == "instructions" && len(body) == 0 && !e.Entries.Begun() {
 				body = body.With("instructions", []byte(m.Content()))
 				continue
 			}
@@ -90,10 +94,10 @@ func (Format) EncodeMessages(e *codec.Encoder, msgs []state.Message) jsontext.Ob
 		w.add(i, m)
 	}
 	switch {
-	case len(w.items) == 1 && whole != nil:
+	case whole != nil && e.Entries.Only() != nil:
 		body = body.With("input", whole)
-	case len(w.items) > 0:
-		body = body.With("input", jsontext.Array(w.items))
+	case e.Entries.Begun():
+		body = body.With("input", e.Entries.JSON())
 	}
 	return body
 }

@@ -10,11 +10,11 @@ import (
 // itemWriter makes items of messages.
 type itemWriter struct {
 	*codec.Encoder
-	items [][]byte
-	types map[string]string // the types of the calls so far by their id, unless they are functions
+	types map[string]string // the types of the calls so far by their id, "" or none of functions
 }
 
 func (w *itemWriter) add(i int, m state.Message) {
+	w.Entries.Cut(i)
 	switch m := m.(type) {
 	case state.TextMessage:
 		if kept, own := w.Kept(m); own {
@@ -24,7 +24,7 @@ func (w *itemWriter) add(i int, m state.Message) {
 		}
 	case state.ToolCallMessage:
 		for _, c := range m.Calls() {
-			w.addCall(c)
+			w.addCall(i, c)
 		}
 	case state.ToolResultMessage:
 		kept, own := w.Kept(m)
@@ -44,12 +44,12 @@ func (w *itemWriter) add(i int, m state.Message) {
 		w.addItem(item)
 	case state.UnknownMessage:
 		if item, _, ok := w.KeptItem(i, m); ok {
-			w.items = append(w.items, item)
+			w.Entries.Add(item)
 		}
 	}
 }
 
-func (w *itemWriter) addItem(item jsontext.Object) { w.items = append(w.items, item.JSON()) }
+func (w *itemWriter) addItem(item jsontext.Object) { w.Entries.Add(item.JSON()) }
 
 func textItem(m state.TextMessage, kept jsontext.Object) jsontext.Object {
 	content := codec.ValueOrNil(m.Content())
@@ -62,14 +62,15 @@ func textItem(m state.TextMessage, kept jsontext.Object) jsontext.Object {
 	return item
 }
 
-func (w *itemWriter) addCall(c state.ToolCall) {
+func (w *itemWriter) addCall(i int, c state.ToolCall) {
 	kept, _ := w.KeptOfCall(c)
 	typ := kept.String("type")
-	delete(w.types, c.ID)
+	if w.types[c.ID] != typ {
+		w.setType(c.ID, typ)
+		w.Entries.SetType(i, c.ID, typ)
+	}
 	if typ == "" {
 		typ = functionCall
-	} else {
-		w.types[c.ID] = typ
 	}
 	plain := plainCall(typ, jsontext.AppendQuote(nil, c.ID), jsontext.AppendQuote(nil, c.Name), callArguments(typ, c.Input))
 	item := codec.Restore(plain, kept)
@@ -79,6 +80,13 @@ func (w *itemWriter) addCall(c state.ToolCall) {
 		item = codec.Restore(plain, kept, "call_id", "name", "arguments", "input")
 	}
 	w.addItem(item)
+}
+
+func (w *itemWriter) setType(id, typ string) {
+	if w.types == nil {
+		w.types = map[string]string{}
+	}
+	w.types[id] = typ
 }
 
 // foreignContent returns the content for a text that does not come from the
