@@ -287,9 +287,9 @@ func shown(v any) string {
 	return fmt.Sprint(string(data), err)
 }
 
-// One stream tells which threads of a user change.
+// One stream tells which threads of a user change, and of each what the list says.
 func TestEventsOfAllThreads(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, func(o *statehttp.Options) { o.Titles = true })
 	begun := make(chan struct{})
 	go func() {
 		<-begun
@@ -302,9 +302,15 @@ func TestEventsOfAllThreads(t *testing.T) {
 		var row statehttp.Thread
 		require.NoError(t, json.Unmarshal(data, &row))
 		rows[row.ID] = row
-		return rows["1"].Waiting != 1 || rows["2"].Active.IsZero()
+		return rows["1"].Waiting != 1 || rows["2"].Title == ""
 	})
-	require.Equal(t, 1, rows["1"].Waiting)
+	require.NoError(t, s.m.Wait(t.Context()))
+	var list []statehttp.Thread
+	s.ok("GET", "/threads", "", &list)
+	for _, row := range list {
+		require.Equal(t, map[string]string{"1": "pay", "2": "Hi"}[row.ID], row.Title)
+		require.Equal(t, row.Title, rows[row.ID].Title)
+	}
 }
 
 // An error has the same status everywhere, and 503 only if sending again helps.

@@ -60,6 +60,12 @@ func newSite(t testing.TB, change ...func(*statehttp.Options)) *site {
 	desk := loop.Agent{Ask: ask, Tools: []*tool.Tool{pay}}
 	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{
 		Schema: state.MustSchema(team, title, risk), Attempts: 1,
+		Title: func(st *state.State) string {
+			for _, m := range state.Messages.GetOr(st, nil) {
+				return m.Text()
+			}
+			return ""
+		},
 		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": desk}}),
 	})
 	require.NoError(t, err)

@@ -208,15 +208,20 @@ func (c *call) follow() (any, error) {
 }
 
 // row returns what the list shows of a thread.
-func (c *call) row(s workspace.Summary) Thread {
+func (c *call) row(s workspace.Summary) (Thread, error) {
 	_, name := workspace.SplitThread(s.UserID)
-	t := Thread{
-		ID: name, Active: s.LastActive, Running: s.Run != nil, Queued: s.Queued, Failed: s.DeadLetters, Waiting: s.Suspended, Deleted: s.Seq == 0,
-	}
+	t := Thread{ID: name, Active: s.LastActive, Running: s.Run != nil, Queued: s.Queued, Failed: s.DeadLetters, Deleted: s.Seq == 0}
 	if c.opts.Titles {
 		t.Title = s.Title
 	}
-	return t
+	if s.Suspended > 0 {
+		v, err := c.m.View(c.ctx, s.UserID)
+		if err != nil {
+			return t, err
+		}
+		t.Waiting = len(v.As(c.who.Agent).Suspended())
+	}
+	return t, nil
 }
 
 // list returns the threads of the user, the latest first.
@@ -226,13 +231,9 @@ func (c *call) list() (any, error) {
 		if err = cmp.Or(err, s.Err); err != nil {
 			return nil, err
 		}
-		t := c.row(s)
-		if t.Waiting > 0 {
-			v, err := c.m.View(c.ctx, s.UserID)
-			if err != nil {
-				return nil, err
-			}
-			t.Waiting = len(v.As(c.who.Agent).Suspended())
+		t, err := c.row(s)
+		if err != nil {
+			return nil, err
 		}
 		if t.ID != "" { // all but what is the user's own workspace
 			rows = append(rows, t)
@@ -255,7 +256,15 @@ func (c *call) followAll() (any, error) {
 	}
 	_ = out.Alive() // the page knows that from now on nothing is missed
 	pagehttp.Serve(c.ctx, out, each, func(e workspace.Event, err error) bool {
-		if t := c.row(e.Summary); err == nil && e.UserID != shared && t.ID != "" {
+		if err != nil || e.UserID == shared {
+			return err == nil
+		}
+		s, err := c.m.Summary(c.ctx, e.UserID) // an event has no title
+		if err != nil {
+			return false
+		}
+		t, err := c.row(s)
+		if err == nil && t.ID != "" {
 			out.SendJSON("", t)
 		}
 		return err == nil
