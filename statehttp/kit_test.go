@@ -41,7 +41,7 @@ type site struct {
 func newSite(t testing.TB, change ...func(*statehttp.Options)) *site {
 	s := &site{t: t}
 	pay := tool.Must(tool.New("pay", "Pays.", func(context.Context, struct{}) (string, error) { s.paid++; return "paid", nil },
-		tool.NeedsApproval(func(context.Context, struct{}) (string, bool) { return "money", true }), tool.DecidedBy(state.Only("boss"))))
+		tool.NeedsApproval(func(context.Context, struct{}) (string, bool) { return "money", true }), tool.DecidedBy("boss")))
 	ask := func(ctx context.Context, turn *loop.Turn) error {
 		said := state.Messages.GetOr(turn.State(), nil)
 		out := []state.Message{state.AssistantText("Hello!")}

@@ -59,7 +59,7 @@ func (d *desk) options() *workspace.Options {
 	agent := loop.Agent{Ask: d.ask, Tools: []*tool.Tool{
 		tool.Must(tool.NewStateful("look_up_order", "Looks up an order.", d.lookUp, tool.To(orders, ""))),
 		tool.Must(tool.NewStateful("refund", "Refunds an order.", d.refund,
-			tool.To(refunds, "by_order"), tool.To(refunded, "euros"), tool.DecidedBy(state.Only("employee")),
+			tool.To(refunds, "by_order"), tool.To(refunded, "euros"), tool.DecidedBy("employee"),
 			tool.NeedsApproval(func(_ context.Context, in refundInput) (string, bool) {
 				return fmt.Sprintf("%.2f euros are more than the desk may refund by itself.", in.Amount), in.Amount > 100
 			}))),
