@@ -153,6 +153,31 @@ func (s *site) waiting(thread string) string {
 	return v.Suspended()[0].Key
 }
 
+// list reads the stream of all threads, and closes opened when nothing is missed from
+// then on.
+func (s *site) list(opened chan struct{}, take func(statehttp.Thread) bool) {
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.srv.URL+"/events", nil)
+	if err != nil {
+		return
+	}
+	req.Header.Set("User", "ann")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if lines.Text() == ":" && opened != nil {
+			close(opened)
+			opened = nil
+		}
+		var row statehttp.Thread
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &row) == nil && !take(row) {
+			return
+		}
+	}
+}
+
 // events reads a stream, and calls take with the ids and the data of its events until
 // that returns false. It breaks off after a number of bytes, if that is not negative,
 // and at the end of ctx.

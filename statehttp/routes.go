@@ -99,6 +99,25 @@ func (h *Handler) routes() {
 	h.handleTurn("stop", ActionStop, func(c *call, turn string) error { return c.pages.Stop(c.work(), c.thread, turn) })
 	h.handleTurn("retry", ActionRetry, func(c *call, turn string) error { return c.m.Retry(c.work(), c.thread, turn) })
 	h.handleTurn("discard", ActionDiscard, func(c *call, turn string) error { return c.m.Discard(c.work(), c.thread, turn) })
+	h.handle("POST /threads/{thread}/title", ActionRename, func(c *call) (any, error) {
+		var in struct {
+			Title string `json:"title"`
+		}
+		if err := c.readOf(&in); err != nil {
+			return nil, err
+		}
+		return struct{}{}, c.m.Rename(c.work(), c.thread, in.Title)
+	})
+	h.handle("POST /threads/{thread}/notes", ActionNote, func(c *call) (any, error) {
+		var in struct {
+			Message int    `json:"message"`
+			Text    string `json:"text"`
+		}
+		if err := c.readOf(&in); err != nil {
+			return nil, err
+		}
+		return struct{}{}, c.pages.SetNote(c.work(), c.thread, in.Message, in.Text)
+	})
 	h.handle("POST /threads/{thread}/fork", ActionFork, (*call).fork)
 	h.handle("DELETE /threads/{thread}", ActionDelete, func(c *call) (any, error) {
 		if err := c.exists(); err != nil {
@@ -254,10 +273,12 @@ func (c *call) followAll() (any, error) {
 	each := func(ctx context.Context) iter.Seq2[workspace.Event, error] {
 		return c.m.Watch(ctx, shared).As(c.who.Agent)
 	}
-	_ = out.Alive() // the page knows that from now on nothing is missed
 	pagehttp.Serve(c.ctx, out, each, func(e workspace.Event, err error) bool {
-		if err != nil || e.UserID == shared {
-			return err == nil
+		if err != nil {
+			return false
+		}
+		if e.UserID == shared { // first: the page knows that from now on nothing is missed
+			return out.Alive() == nil
 		}
 		s, err := c.m.Summary(c.ctx, e.UserID) // an event has no title
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Input is what a page sends.
@@ -77,6 +78,24 @@ func (s *Source) Send(ctx context.Context, thread string, in Input) (Sent, error
 	}
 	in.Replaces = in.ID
 	return s.sendBranch(ctx, thread, in)
+}
+
+// SetNote notes something about a message that the Agent may read, by the Number of its
+// item: see [workspace.Manager.SetNote].
+func (s *Source) SetNote(ctx context.Context, thread string, number int, text string) error {
+	v, err := s.Manager.View(ctx, thread)
+	if err != nil {
+		return err
+	}
+	if s.Agent != "" {
+		v = v.As(s.Agent)
+	}
+	for m := range v.Messages(number-1, 1) {
+		if m.Number == number {
+			return s.Manager.SetNote(ctx, thread, work.Note{Message: number, By: s.Agent, Text: text})
+		}
+	}
+	return fmt.Errorf("page: %w: the conversation does not have the message", workspace.ErrNotFound)
 }
 
 func (s *Source) submit(ctx context.Context, thread string, in Input) (Sent, error) {

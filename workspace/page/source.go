@@ -117,7 +117,11 @@ func (s *Source) page(host *workspace.View) (p *Page, last int) {
 	}
 	c := s.conversation(host, v)
 	_, name := workspace.SplitThread(v.UserID())
-	return &Page{Thread: name, Version: versionOf(v), Items: append([]*Item{}, c.items...), Fields: fieldsOf(v), Tail: Tail{Pending: c.pending(), Turns: c.allTurns()}}, c.last
+	tail := Tail{Pending: c.pending(), Turns: c.allTurns(), Notes: slices.Clone(v.Notes)}
+	for i := range tail.Notes {
+		tail.Notes[i].Text = v.Redact(tail.Notes[i].Text)
+	}
+	return &Page{Thread: name, Version: versionOf(v), Items: append([]*Item{}, c.items...), Fields: fieldsOf(v), Tail: tail}, c.last
 }
 
 // versionOf names the version of a view and of what the user's threads share. It
