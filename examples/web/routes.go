@@ -32,7 +32,7 @@ func may(_ *http.Request, who statehttp.Who, action statehttp.Action, _ string) 
 		if isEmployee {
 			return nil
 		}
-	case statehttp.ActionSend, statehttp.ActionStop, statehttp.ActionRetry, statehttp.ActionDiscard:
+	case statehttp.ActionSend, statehttp.ActionStop, statehttp.ActionRetry, statehttp.ActionDiscard, statehttp.ActionRename, statehttp.ActionNote:
 		if !isEmployee {
 			return nil
 		}

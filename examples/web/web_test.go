@@ -230,6 +230,8 @@ func TestMay(t *testing.T) {
 		{"POST", "/threads/x/retry", `{"turn":"y"}`, [2]int{404, 403}},
 		{"POST", "/threads/x/discard", `{"turn":"y"}`, [2]int{404, 403}},
 		{"POST", "/threads/x/decisions", `{"id":"d","decisions":[{"kind":"approve","key":"k"}]}`, [2]int{403, 409}},
+		{"POST", "/threads/x/title", `{"title":"Mine"}`, [2]int{200, 403}},
+		{"POST", "/threads/x/notes", `{"message":2,"text":"up"}`, [2]int{200, 403}},
 		{"POST", "/threads/x/fork", `{}`, [2]int{403, 403}},
 		{"DELETE", "/threads/x", "", [2]int{403, 403}},
 	} {

@@ -26,7 +26,7 @@ export function apply(page, c) {
     else next.items.splice(next.items.findIndex((i) => i.id === behind) + 1, 0, item);
   }
   if (c.fields) next.fields = Object.fromEntries(Object.entries({ ...page.fields, ...c.fields }).filter(([, value]) => value !== null));
-  if (c.tail) Object.assign(next, { pending: c.tail.pending, turns: c.tail.turns });
+  if (c.tail) Object.assign(next, { pending: c.tail.pending, turns: c.tail.turns, notes: c.tail.notes });
   if (c.delta) next.pending = next.pending?.map((i) => (i.id === c.delta.item ? grown(i, c.delta) : i));
   return next;
 }

@@ -117,6 +117,14 @@ function part(p, item, decided) {
   }
 }
 
+// thumbs lets a customer say what an answer was worth.
+function thumbs(item, noted) {
+  const thumb = (text, label) => el("button.thumb", {
+    type: "button", ariaPressed: String(noted === text), onclick: () => act("notes", { message: item.number, text: noted === text ? "" : text }),
+  }, label);
+  return el("p.thumbs", {}, thumb("up", "Helpful"), thumb("down", "Not helpful"));
+}
+
 // items are what the conversation consists of, behind it what is not in it yet.
 function items() {
   const turns = page.turns ?? [], all = [...page.items, ...(page.pending ?? [])], list = [];
@@ -127,17 +135,19 @@ function items() {
     const said = t.state === "stopped" ? "Stopped" : t.stop && (endings[t.stop] ?? "The answer was not finished");
     if (said && !lasting.has(t.of ?? t.id)) lasting.set(t.of ?? t.id, said);
   }
+  const notes = new Map((page.notes ?? []).map((n) => [n.message, n.text]));
   const many = turns.filter((t) => t.state === "failed").length > 1;
   all.forEach((item, i) => {
     const turn = turns.find((t) => t.id === item.id), mine = item.role === "user", note = last.get(item.turn) === i && lasting.get(item.turn);
-    const sig = [item, turn?.state, note, many, item.parts.some((p) => p.call) && decides];
+    const rated = !staff && !mine && item.number && last.get(item.turn) === i && item.parts.some((p) => p.kind === "text"), noted = notes.get(item.number);
+    const sig = [item, rated, noted, turn?.state, note, many, item.parts.some((p) => p.call) && decides];
     list.push({ key: item.id, sig, make: () => {
       const buttons = !mine || staff ? [] :
         turn?.state === "waiting" ? ["Queued ", button("Remove", () => act("discard", { turn: item.id }), ".edit")] :
         turn?.state === "failed" ? ["Not answered ", many && button("Try again", () => act("retry", { turn: item.id }), ".edit"), many && button("Drop it", () => act("discard", { turn: item.id }), ".edit")] :
         item.number && item.parts.length === 1 && item.parts[0].kind === "text" ? [button("Edit", () => edit(item), ".edit")] : [];
       return el("li", {}, el("div." + (mine ? "user" : "answer") + (turn?.state === "waiting" ? ".faint" : ""), {},
-        ...item.parts.map((p) => part(p, item, decided)), buttons.length > 0 && el("p.quiet.under", {}, ...buttons)), note && el("p.quiet", {}, note));
+        ...item.parts.map((p) => part(p, item, decided)), buttons.length > 0 && el("p.quiet.under", {}, ...buttons)), rated && thumbs(item, noted), note && el("p.quiet", {}, note));
     } });
   });
   const working = turns.some((t) => t.state === "running") && !page.pending?.some((i) => i.open && i.parts.length) && !all.at(-1)?.parts.some((p) => p.call?.state === "open");
@@ -355,6 +365,7 @@ function list() {
     if (c.id === chat) link.ariaCurrent = "page";
     return el("li", {}, link);
   } })));
+  $("rename").hidden = !rows.has(chat);
   $("title").textContent = rows.get(chat)?.title || (chat || !staff ? "New chat" : "Chats of customers");
   document.title = $("title").textContent + " · Support desk";
 }
@@ -395,6 +406,10 @@ for (const said of ["Where is order #W1003?", "Refund order #W1001, please.", "#
   if (!staff) $("suggestions").append(button(said, () => { type(said); send(); }));
 }
 $("composer").onsubmit = (e) => { e.preventDefault(); send(); };
+$("rename").onclick = () => {
+  const title = prompt("The title of this chat", rows.get(chat)?.title);
+  if (title !== null) act("title", { title: title.trim() });
+};
 $("stop").onclick = () => act("stop", {});
 $("note").lastElementChild.onclick = () => { note(""); (staff ? scroll : text).focus(); };
 text.onkeydown = (e) => {

@@ -109,7 +109,7 @@ func TestWebKilled(t *testing.T) {
 	tb.hasText("All about the first")
 	tb.hasText("All about the second")
 	tb.until(`!document.querySelector(".live,.faint")`)
-	require.Equal(t, "the first Edit All about the first the second Edit All about the second",
+	require.Equal(t, "the first Edit All about the first Helpful Not helpful the second Edit All about the second Helpful Not helpful",
 		strings.Join(strings.Fields(evaluate[string](tb, talk)), " "))
 	require.True(t, evaluate[bool](tb, "window.before"), "the page was not loaded again")
 	require.NotEmpty(t, tb.forgive())
@@ -305,12 +305,35 @@ func TestWebFields(t *testing.T) {
 	staff.until(`document.querySelector("input[name=memo]")?.value === "a good customer"`)
 	require.False(t, evaluate[bool](staff, `!!document.querySelector("input[name=email]")`))
 	tb.says("Refund it.")
-	tb.hasText("Refund waits for an employee")
+	staff.hasText("Refund needs your approval")
 	staff.tap("Approve")
 	tb.hasText("I write to ann@example.com when they are there.")
 	require.NotContains(t, tb.text(), "Memo")
 	require.NotContains(t, tb.text(), "Risk")
 	require.Equal(t, "ann@example.com", evaluate[string](tb, `document.querySelector("input[name=email]").value`))
+}
+
+// TestWebRate renames a chat, and says what an answer was worth: both stay.
+func TestWebRate(t *testing.T) {
+	w := newWeb(t, nil)
+	tb := w.tab(t)
+	tb.says("Where is order #W1002?")
+	tb.hasText("Do you want me to refund it?")
+	tb.until(`!document.querySelector(".live,.works")`)
+	tb.tap("Helpful")
+	tb.until(`document.querySelector(".thumb[aria-pressed=true]")?.innerText === "Helpful"`)
+	tb.tap("Not helpful")
+	tb.until(`document.querySelector(".thumb[aria-pressed=true]")?.innerText === "Not helpful"`)
+	evaluate[bool](tb, `window.prompt = () => "My machine", true`)
+	tb.tap("Rename")
+	tb.until(`document.getElementById("title").innerText === "My machine" && document.querySelector("#list .name").innerText === "My machine"`)
+	tb.do(chromedp.Reload())
+	tb.until(`document.querySelector(".thumb[aria-pressed=true]")?.innerText === "Not helpful"`)
+	tb.until(`document.getElementById("title").innerText === "My machine"`)
+	require.Equal(t, 0, evaluate[int](w.staff(t, tb), `document.querySelectorAll(".thumb").length`))
+	tb.size(375, 800)
+	tb.quiet("dark")
+	tb.picture("web-rate")
 }
 
 // TestWebUpload sends a picture, without its size and what else a camera has noted.
