@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/page"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Message is what a page sends: a text, or parts, or decisions about calls.
@@ -88,36 +89,25 @@ func (h *Handler) routes() {
 	h.handle("GET /threads/{thread}/events", ActionRead, (*call).follow)
 	h.handle("POST /threads/{thread}/messages", ActionSend, (*call).send)
 	h.handle("POST /threads/{thread}/decisions", ActionDecide, (*call).send)
-	h.handle("POST /threads/{thread}/fields", ActionEdit, func(c *call) (any, error) {
-		var in map[string]state.JSON
-		if err := c.readOf(&in); err != nil {
-			return nil, err
-		}
-		_, err := c.pages.Send(c.work(), c.thread, page.Input{Fields: in})
-		return struct{}{}, err
-	})
-	h.handleTurn("stop", ActionStop, func(c *call, turn string) error { return c.pages.Stop(c.work(), c.thread, turn) })
-	h.handleTurn("retry", ActionRetry, func(c *call, turn string) error { return c.m.Retry(c.work(), c.thread, turn) })
-	h.handleTurn("discard", ActionDiscard, func(c *call, turn string) error { return c.m.Discard(c.work(), c.thread, turn) })
-	h.handle("POST /threads/{thread}/title", ActionRename, func(c *call) (any, error) {
-		var in struct {
-			Title string `json:"title"`
-		}
-		if err := c.readOf(&in); err != nil {
-			return nil, err
-		}
-		return struct{}{}, c.m.Rename(c.work(), c.thread, in.Title)
-	})
-	h.handle("POST /threads/{thread}/notes", ActionNote, func(c *call) (any, error) {
-		var in struct {
-			Message int    `json:"message"`
-			Text    string `json:"text"`
-		}
-		if err := c.readOf(&in); err != nil {
-			return nil, err
-		}
-		return struct{}{}, c.pages.SetNote(c.work(), c.thread, in.Message, in.Text)
-	})
+	h.handle("POST /threads/{thread}/fields", ActionEdit, changes(func(c *call, fields map[string]state.JSON) error {
+		_, err := c.pages.Send(c.work(), c.thread, page.Input{Fields: fields})
+		return err
+	}))
+	h.handle("POST /threads/{thread}/stop", ActionStop, changes(func(c *call, of turn) error {
+		return c.pages.Stop(c.work(), c.thread, of.Turn)
+	}))
+	h.handle("POST /threads/{thread}/retry", ActionRetry, changes(func(c *call, of turn) error {
+		return c.m.Retry(c.work(), c.thread, of.Turn)
+	}))
+	h.handle("POST /threads/{thread}/discard", ActionDiscard, changes(func(c *call, of turn) error {
+		return c.m.Discard(c.work(), c.thread, of.Turn)
+	}))
+	h.handle("POST /threads/{thread}/title", ActionRename, changes(func(c *call, in Thread) error {
+		return c.m.Rename(c.work(), c.thread, in.Title)
+	}))
+	h.handle("POST /threads/{thread}/notes", ActionNote, changes(func(c *call, in work.Note) error {
+		return c.pages.SetNote(c.work(), c.thread, in.Message, in.Text)
+	}))
 	h.handle("POST /threads/{thread}/fork", ActionFork, (*call).fork)
 	h.handle("DELETE /threads/{thread}", ActionDelete, func(c *call) (any, error) {
 		if err := c.exists(); err != nil {
@@ -127,17 +117,21 @@ func (h *Handler) routes() {
 	})
 }
 
-// handleTurn adds a route for what is done to a message.
-func (h *Handler) handleTurn(name string, action Action, do func(c *call, turn string) error) {
-	h.handle("POST /threads/{thread}/"+name, action, func(c *call) (any, error) {
-		var in struct {
-			Turn string `json:"turn"`
-		}
+// turn names a message by the turn that it begins.
+type turn struct {
+	Turn string `json:"turn"`
+}
+
+// changes returns the answer of a route that changes a thread that exists, as its body
+// says.
+func changes[T any](do func(c *call, in T) error) func(c *call) (any, error) {
+	return func(c *call) (any, error) {
+		var in T
 		if err := c.readOf(&in); err != nil {
 			return nil, err
 		}
-		return struct{}{}, do(c, in.Turn)
-	})
+		return struct{}{}, do(c, in)
+	}
 }
 
 // readOf reads the body of a request about a thread that exists.

@@ -87,10 +87,7 @@ func (s *Source) SetNote(ctx context.Context, thread string, number int, text st
 	if err != nil {
 		return err
 	}
-	if s.Agent != "" {
-		v = v.As(s.Agent)
-	}
-	for m := range v.Messages(number-1, 1) {
+	for m := range s.as(v).Messages(number-1, 1) {
 		if m.Number == number {
 			return s.Manager.SetNote(ctx, thread, work.Note{Message: number, By: s.Agent, Text: text})
 		}
@@ -142,11 +139,7 @@ func (s *Source) sendBranch(ctx context.Context, thread string, in Input) (Sent,
 	if err != nil {
 		return failed, err
 	}
-	v := host
-	if s.Agent != "" {
-		v = host.As(s.Agent)
-	}
-	m, ok := messageOf(v, in.Replaces)
+	m, ok := messageOf(s.as(host), in.Replaces)
 	if !ok {
 		return failed, fmt.Errorf("page: %w: the conversation does not have the message that is to be replaced", workspace.ErrNotFound)
 	}
