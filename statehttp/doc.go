@@ -24,6 +24,8 @@
 //	POST   /threads/{thread}/stop       {"turn": id}, or {} for what is under way
 //	POST   /threads/{thread}/retry      {"turn": id} of a message that has failed
 //	POST   /threads/{thread}/discard    {"turn": id} of one that has failed or waits
+//	POST   /threads/{thread}/title      {"title": text}, or {} for that of [workspace.Options].Title
+//	POST   /threads/{thread}/notes      {"message": number, "text": text} about a message, such as a thumb
 //	POST   /threads/{thread}/fork       {"message": number} in front of which the fork ends, or {}: {"thread": name}
 //	DELETE /threads/{thread}
 //	GET    /events                      each [Thread] of the user that changes, as an event

@@ -66,6 +66,8 @@ const (
 	ActionRetry   Action = "retry"
 	ActionDiscard Action = "discard"
 	ActionFork    Action = "fork"
+	ActionRename  Action = "rename"
+	ActionNote    Action = "note" // about a message
 	ActionDelete  Action = "delete"
 )
 

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -102,6 +101,61 @@ func TestBranches(t *testing.T) {
 	require.NotEmpty(t, fork.Thread)
 }
 
+// A person renames a thread, and notes something about a message, which nobody else is
+// shown. Pages that follow are told of both.
+func TestTitlesAndNotes(t *testing.T) {
+	s := newSite(t, func(o *statehttp.Options) { o.Titles = true })
+	s.say("1", "m1", "Hi")
+	var list []statehttp.Thread
+	told, opened := make(chan statehttp.Thread), make(chan struct{})
+	go s.list(opened, func(row statehttp.Thread) bool {
+		select {
+		case told <- row:
+		case <-t.Context().Done():
+		}
+		return false
+	})
+	<-opened
+	s.ok("POST", "/threads/1/title", `{"title":"Mine"}`, nil)
+	require.Equal(t, "Mine", (<-told).Title)
+	s.ok("GET", "/threads", "", &list)
+	require.Equal(t, "Mine", list[0].Title)
+
+	var p page.Page
+	version, first := "", true
+	s.events(t.Context(), "/threads/1/events", "", -1, func(id string, data []byte) bool {
+		var c page.Change
+		require.NoError(t, json.Unmarshal(data, &c))
+		p.Apply(c)
+		if first {
+			version, first = id, false
+			s.ok("POST", "/threads/1/notes", fmt.Sprintf(`{"message":%d,"text":"up"}`, p.Items[1].Number), nil)
+		}
+		return len(p.Notes) == 0
+	})
+	require.Equal(t, p.Items[1].Number, p.Notes[0].Message)
+	require.Equal(t, "up", p.Notes[0].Text)
+	s.events(t.Context(), "/threads/1/events", version, -1, func(_ string, data []byte) bool {
+		var c page.Change
+		require.NoError(t, json.Unmarshal(data, &c))
+		require.Equal(t, p.Notes, c.Tail.Notes, "also who comes back is told")
+		return false
+	})
+	require.Equal(t, p.Notes, s.page("1").Notes)
+	var of page.Page
+	s.ok("GET", "/threads/1", "", &of, "Agent", "boss")
+	require.Empty(t, of.Notes)
+	s.ok("POST", "/threads/1/notes", `{"message":1,"text":""}`, nil)
+	for body, want := range map[string]int{`{"message":99,"text":"up"}`: 404, `{"message":0,"text":"up"}`: 404, `{"message":1,"text":"` + strings.Repeat("x", 2000) + `"}`: 400} {
+		status, text := s.do("POST", "/threads/1/notes", body)
+		require.Equal(t, want, status, text)
+	}
+	for _, path := range []string{"/threads/2/notes", "/threads/2/title"} {
+		status, _ := s.do("POST", path, `{"message":1,"text":"up"}`)
+		require.Equal(t, http.StatusNotFound, status)
+	}
+}
+
 // routes are all routes with bodies that do something.
 func (s *site) routes(thread, key string) [][3]string {
 	at := "/threads/" + thread
@@ -113,6 +167,7 @@ func (s *site) routes(thread, key string) [][3]string {
 		{"POST", at + "/decisions", fmt.Sprintf(`{"id":"x","decisions":[{"key":%q,"kind":"refuse"}]}`, key)},
 		{"POST", at + "/decisions", `{"id":"x","text":"Hi"}`}, {"POST", at + "/fields", `{"title":"x"}`}, {"POST", at + "/stop", `{}`},
 		{"POST", at + "/retry", `{"turn":"m1"}`}, {"POST", at + "/discard", `{"turn":"m1"}`}, {"POST", at + "/fork", `{}`}, {"DELETE", at},
+		{"POST", at + "/title", `{"title":"x"}`}, {"POST", at + "/notes", `{"message":1,"text":"up"}`},
 	}
 }
 
@@ -129,7 +184,7 @@ func TestMay(t *testing.T) {
 	})
 	actions := []statehttp.Action{
 		statehttp.ActionRead, statehttp.ActionSend, statehttp.ActionDecide, statehttp.ActionEdit, statehttp.ActionStop,
-		statehttp.ActionRetry, statehttp.ActionDiscard, statehttp.ActionFork, statehttp.ActionDelete,
+		statehttp.ActionRetry, statehttp.ActionDiscard, statehttp.ActionFork, statehttp.ActionDelete, statehttp.ActionRename, statehttp.ActionNote,
 	}
 	s.say("1", "m1", "pay")
 	key := s.waiting("1")
@@ -263,6 +318,7 @@ func TestResumeAtAnyByte(t *testing.T) {
 		for i := 1; i < 12; i++ {
 			s.say("1", fmt.Sprint("m", i), "Hi")
 			s.ok("POST", "/threads/1/fields", fmt.Sprintf(`{"title":"%d"}`, i), nil)
+			s.ok("POST", "/threads/1/notes", fmt.Sprintf(`{"message":%d,"text":"up"}`, i), nil)
 		}
 	}()
 	read := func(ctx context.Context, bytesLeft int64, end bool) {
@@ -271,7 +327,7 @@ func TestResumeAtAnyByte(t *testing.T) {
 			require.NoError(t, json.NewDecoder(bytes.NewReader(data)).Decode(&c))
 			p.Apply(c)
 			last = id
-			return !end || len(p.Items) < 24 || p.Fields["title"] != `"11"` || len(p.Turns) > 0
+			return !end || len(p.Items) < 24 || p.Fields["title"] != `"11"` || len(p.Turns) > 0 || len(p.Notes) < 11
 		})
 	}
 	for during.Err() == nil {
@@ -287,24 +343,26 @@ func shown(v any) string {
 	return fmt.Sprint(string(data), err)
 }
 
-// One stream tells which threads of a user change.
+// One stream tells which threads of a user change, and of each what the list says.
 func TestEventsOfAllThreads(t *testing.T) {
-	s := newSite(t)
-	begun := make(chan struct{})
+	s := newSite(t, func(o *statehttp.Options) { o.Titles = true })
+	opened, rows := make(chan struct{}), map[string]statehttp.Thread{}
 	go func() {
-		<-begun
+		<-opened
 		s.say("1", "m1", "pay")
 		s.say("2", "m1", "Hi")
 	}()
-	time.AfterFunc(100*time.Millisecond, func() { close(begun) })
-	rows := map[string]statehttp.Thread{}
-	s.events(t.Context(), "/events", "", -1, func(_ string, data []byte) bool {
-		var row statehttp.Thread
-		require.NoError(t, json.Unmarshal(data, &row))
+	s.list(opened, func(row statehttp.Thread) bool {
 		rows[row.ID] = row
-		return rows["1"].Waiting != 1 || rows["2"].Active.IsZero()
+		return rows["1"].Waiting != 1 || rows["2"].Title == ""
 	})
-	require.Equal(t, 1, rows["1"].Waiting)
+	require.NoError(t, s.m.Wait(t.Context()))
+	var list []statehttp.Thread
+	s.ok("GET", "/threads", "", &list)
+	for _, row := range list {
+		require.Equal(t, map[string]string{"1": "pay", "2": "Hi"}[row.ID], row.Title)
+		require.Equal(t, row.Title, rows[row.ID].Title)
+	}
 }
 
 // An error has the same status everywhere, and 503 only if sending again helps.

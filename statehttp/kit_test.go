@@ -41,7 +41,7 @@ type site struct {
 func newSite(t testing.TB, change ...func(*statehttp.Options)) *site {
 	s := &site{t: t}
 	pay := tool.Must(tool.New("pay", "Pays.", func(context.Context, struct{}) (string, error) { s.paid++; return "paid", nil },
-		tool.NeedsApproval(func(context.Context, struct{}) (string, bool) { return "money", true }), tool.DecidedBy(state.Only("boss"))))
+		tool.NeedsApproval(func(context.Context, struct{}) (string, bool) { return "money", true }), tool.DecidedBy("boss")))
 	ask := func(ctx context.Context, turn *loop.Turn) error {
 		said := state.Messages.GetOr(turn.State(), nil)
 		out := []state.Message{state.AssistantText("Hello!")}
@@ -60,6 +60,12 @@ func newSite(t testing.TB, change ...func(*statehttp.Options)) *site {
 	desk := loop.Agent{Ask: ask, Tools: []*tool.Tool{pay}}
 	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{
 		Schema: state.MustSchema(team, title, risk), Attempts: 1,
+		Title: func(st *state.State) string {
+			for _, m := range state.Messages.GetOr(st, nil) {
+				return m.Text()
+			}
+			return ""
+		},
 		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": desk}}),
 	})
 	require.NoError(t, err)
@@ -145,6 +151,31 @@ func (s *site) waiting(thread string) string {
 	require.NoError(s.t, err)
 	require.Len(s.t, v.Suspended(), 1)
 	return v.Suspended()[0].Key
+}
+
+// list reads the stream of all threads, and closes opened when nothing is missed from
+// then on.
+func (s *site) list(opened chan struct{}, take func(statehttp.Thread) bool) {
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.srv.URL+"/events", nil)
+	if err != nil {
+		return
+	}
+	req.Header.Set("User", "ann")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if lines.Text() == ":" && opened != nil {
+			close(opened)
+			opened = nil
+		}
+		var row statehttp.Thread
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && json.Unmarshal([]byte(data), &row) == nil && !take(row) {
+			return
+		}
+	}
 }
 
 // events reads a stream, and calls take with the ids and the data of its events until

@@ -15,6 +15,7 @@ import (
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/page"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Message is what a page sends: a text, or parts, or decisions about calls.
@@ -88,17 +89,25 @@ func (h *Handler) routes() {
 	h.handle("GET /threads/{thread}/events", ActionRead, (*call).follow)
 	h.handle("POST /threads/{thread}/messages", ActionSend, (*call).send)
 	h.handle("POST /threads/{thread}/decisions", ActionDecide, (*call).send)
-	h.handle("POST /threads/{thread}/fields", ActionEdit, func(c *call) (any, error) {
-		var in map[string]state.JSON
-		if err := c.readOf(&in); err != nil {
-			return nil, err
-		}
-		_, err := c.pages.Send(c.work(), c.thread, page.Input{Fields: in})
-		return struct{}{}, err
-	})
-	h.handleTurn("stop", ActionStop, func(c *call, turn string) error { return c.pages.Stop(c.work(), c.thread, turn) })
-	h.handleTurn("retry", ActionRetry, func(c *call, turn string) error { return c.m.Retry(c.work(), c.thread, turn) })
-	h.handleTurn("discard", ActionDiscard, func(c *call, turn string) error { return c.m.Discard(c.work(), c.thread, turn) })
+	h.handle("POST /threads/{thread}/fields", ActionEdit, changes(func(c *call, fields map[string]state.JSON) error {
+		_, err := c.pages.Send(c.work(), c.thread, page.Input{Fields: fields})
+		return err
+	}))
+	h.handle("POST /threads/{thread}/stop", ActionStop, changes(func(c *call, of turn) error {
+		return c.pages.Stop(c.work(), c.thread, of.Turn)
+	}))
+	h.handle("POST /threads/{thread}/retry", ActionRetry, changes(func(c *call, of turn) error {
+		return c.m.Retry(c.work(), c.thread, of.Turn)
+	}))
+	h.handle("POST /threads/{thread}/discard", ActionDiscard, changes(func(c *call, of turn) error {
+		return c.m.Discard(c.work(), c.thread, of.Turn)
+	}))
+	h.handle("POST /threads/{thread}/title", ActionRename, changes(func(c *call, in Thread) error {
+		return c.m.Rename(c.work(), c.thread, in.Title)
+	}))
+	h.handle("POST /threads/{thread}/notes", ActionNote, changes(func(c *call, in work.Note) error {
+		return c.pages.SetNote(c.work(), c.thread, in.Message, in.Text)
+	}))
 	h.handle("POST /threads/{thread}/fork", ActionFork, (*call).fork)
 	h.handle("DELETE /threads/{thread}", ActionDelete, func(c *call) (any, error) {
 		if err := c.exists(); err != nil {
@@ -108,17 +117,21 @@ func (h *Handler) routes() {
 	})
 }
 
-// handleTurn adds a route for what is done to a message.
-func (h *Handler) handleTurn(name string, action Action, do func(c *call, turn string) error) {
-	h.handle("POST /threads/{thread}/"+name, action, func(c *call) (any, error) {
-		var in struct {
-			Turn string `json:"turn"`
-		}
+// turn names a message by the turn that it begins.
+type turn struct {
+	Turn string `json:"turn"`
+}
+
+// changes returns the answer of a route that changes a thread that exists, as its body
+// says.
+func changes[T any](do func(c *call, in T) error) func(c *call) (any, error) {
+	return func(c *call) (any, error) {
+		var in T
 		if err := c.readOf(&in); err != nil {
 			return nil, err
 		}
-		return struct{}{}, do(c, in.Turn)
-	})
+		return struct{}{}, do(c, in)
+	}
 }
 
 // readOf reads the body of a request about a thread that exists.
@@ -208,15 +221,20 @@ func (c *call) follow() (any, error) {
 }
 
 // row returns what the list shows of a thread.
-func (c *call) row(s workspace.Summary) Thread {
+func (c *call) row(s workspace.Summary) (Thread, error) {
 	_, name := workspace.SplitThread(s.UserID)
-	t := Thread{
-		ID: name, Active: s.LastActive, Running: s.Run != nil, Queued: s.Queued, Failed: s.DeadLetters, Waiting: s.Suspended, Deleted: s.Seq == 0,
-	}
+	t := Thread{ID: name, Active: s.LastActive, Running: s.Run != nil, Queued: s.Queued, Failed: s.DeadLetters, Deleted: s.Seq == 0}
 	if c.opts.Titles {
 		t.Title = s.Title
 	}
-	return t
+	if s.Suspended > 0 {
+		v, err := c.m.View(c.ctx, s.UserID)
+		if err != nil {
+			return t, err
+		}
+		t.Waiting = len(v.As(c.who.Agent).Suspended())
+	}
+	return t, nil
 }
 
 // list returns the threads of the user, the latest first.
@@ -226,13 +244,9 @@ func (c *call) list() (any, error) {
 		if err = cmp.Or(err, s.Err); err != nil {
 			return nil, err
 		}
-		t := c.row(s)
-		if t.Waiting > 0 {
-			v, err := c.m.View(c.ctx, s.UserID)
-			if err != nil {
-				return nil, err
-			}
-			t.Waiting = len(v.As(c.who.Agent).Suspended())
+		t, err := c.row(s)
+		if err != nil {
+			return nil, err
 		}
 		if t.ID != "" { // all but what is the user's own workspace
 			rows = append(rows, t)
@@ -253,9 +267,19 @@ func (c *call) followAll() (any, error) {
 	each := func(ctx context.Context) iter.Seq2[workspace.Event, error] {
 		return c.m.Watch(ctx, shared).As(c.who.Agent)
 	}
-	_ = out.Alive() // the page knows that from now on nothing is missed
 	pagehttp.Serve(c.ctx, out, each, func(e workspace.Event, err error) bool {
-		if t := c.row(e.Summary); err == nil && e.UserID != shared && t.ID != "" {
+		if err != nil {
+			return false
+		}
+		if e.UserID == shared { // first: the page knows that from now on nothing is missed
+			return out.Alive() == nil
+		}
+		s, err := c.m.Summary(c.ctx, e.UserID) // an event has no title
+		if err != nil {
+			return false
+		}
+		t, err := c.row(s)
+		if err == nil && t.ID != "" {
 			out.SendJSON("", t)
 		}
 		return err == nil

@@ -65,11 +65,14 @@ func Expires(d time.Duration) Option {
 	})
 }
 
-// DecidedBy says which agents may decide about calls of a tool that wait: those
-// of a scope of the Team, besides the host (default: each agent of the Team). A
-// decision of another agent is [state.ErrDenied].
-func DecidedBy(agents state.Scope) Option {
-	return option(func(b *binder) { b.deciders = &agents })
+// DecidedBy names the agents of the Team that may decide about calls of a tool that
+// wait, besides the host (default: each agent of the Team). A decision of another
+// agent is [state.ErrDenied].
+func DecidedBy(agents ...string) Option {
+	return option(func(b *binder) {
+		scope := state.Only(agents...)
+		b.deciders = &scope
+	})
 }
 
 // Once is for a tool whose calls must never be made twice, and whose service does

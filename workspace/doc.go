@@ -237,12 +237,13 @@ package workspace
 //     replaced under its own revision only, so that a holder that was paused
 //     brings nothing back.
 //   - A page applies only values to its view, not edits of lists, which are
-//     relative to uncommitted changes that a view does not have. examples/web
-//     takes a view after each commit. It reads what an agent ui may read, with
-//     the masks of the host, who knows all secrets: View.As. Watch returns
-//     events that cannot be read before As or AsHost says for whom, because
-//     each page that filtered by itself forgot something: a delta, a reply and
-//     a call are of the conversation, and a title is made of everything.
+//     relative to uncommitted changes that a view does not have. Package
+//     workspace/page takes a view after each commit. It reads what an agent
+//     may read, with the masks of the host, who knows all secrets: View.As.
+//     Watch returns events that cannot be read before As or AsHost says for
+//     whom, because each page that filtered by itself forgot something: a
+//     delta, a reply and a call are of the conversation, and a title is made
+//     of everything.
 //   - Endings are packed until their records are dropped. The record of a run
 //     has its outcome; the head and one blob have a hash of the id and the
 //     version. A compaction writes the outcomes whose records it may drop.

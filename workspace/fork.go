@@ -29,7 +29,7 @@ type ForkPoint struct {
 // The thread that it is made from stays as it is. Calls of tools that have no
 // result there, or that are suspended, are answered in the new thread as not made.
 // Messages that wait, runs, dead letters and the ids of messages are not taken
-// over, nor are values of [Manager.Store]. Secrets, and fields that the schema does
+// over, nor are values of [Manager.Store] and a title of [Manager.Rename]. Secrets, and fields that the schema does
 // not have, have their present values.
 //
 // Fork returns ErrExists if toID exists, ErrInvalid if it is of another user,
@@ -47,17 +47,20 @@ func (m *Manager) Fork(ctx context.Context, fromID, toID string, at ForkPoint) e
 			return err
 		}
 		var c *liveContent
+		var notes []work.Note
 		_, err = from.ReadStable(ctx, func(h *ledger.Head) (err error) {
 			if !h.Exists() {
 				return fmt.Errorf("%w: %q does not exist", ErrNotFound, fromID)
 			}
-			c, err = m.forked(ctx, from, h, at)
+			if notes, err = from.Notes(ctx, h); err == nil {
+				c, err = m.forked(ctx, from, h, at)
+			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		made := ledger.Copy{Content: c.doc, Title: m.titleOf(ctx, c, c.storedState)}
+		made := ledger.Copy{Content: c.doc, Title: m.titleOf(ctx, c, c.storedState), Notes: notesOf(notes, c.doc.HasMessage)}
 		_, err = to.Import(ctx, made, to.NewLease())
 		return err
 	})

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/ledger"
 	"github.com/agentstate/state/workspace/work"
@@ -198,5 +196,5 @@ func (m *Manager) titleOf(ctx context.Context, c *liveContent, s *state.State) s
 		m.warnLater(ctx, c.user, alarmTitle, code.err)
 		return ""
 	}
-	return fault.Prefix(redact(strings.ToValidUTF8(title, "\uFFFD")), maxTitle)
+	return titleText(title, redact)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/internal/ledger"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // The methods in this file show a workspace without its secrets.
@@ -180,6 +181,7 @@ func (v View) MarshalJSON() ([]byte, error) {
 		Ended       []EndedMessage    `json:"ended,omitempty"`
 		Unknown     []string          `json:"unknown,omitempty"`
 		Messages    []numberedJSON    `json:"messages,omitempty"`
+		Notes       []work.Note       `json:"notes,omitempty"`
 	}{
 		workspaceJSON: content, Version: v.Version, Oldest: v.Oldest, LastActive: v.LastActive, Tickets: v.Tickets,
 	}
@@ -202,6 +204,10 @@ func (v View) MarshalJSON() ([]byte, error) {
 	}
 	for m := range v.Messages(0, -1) {
 		out.Messages = append(out.Messages, m.json(redact))
+	}
+	for _, n := range v.Notes {
+		n.By, n.Text = redact(n.By), redact(n.Text)
+		out.Notes = append(out.Notes, n)
 	}
 	for _, name := range v.Unknown {
 		out.Unknown = append(out.Unknown, redact(name))

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -9,7 +10,7 @@ import (
 // Summary is what the head of a workspace says, without its content.
 type Summary struct {
 	UserID  string // the id of the workspace: see Thread
-	Title   string // what Options.Title returned last
+	Title   string // what Rename has given, or else what Options.Title returned last
 	Version uint64 // of the content
 	Oldest  uint64 // the oldest version that ViewAt can show
 	Seq     uint64 // the number of writes; 0 if the workspace does not exist
@@ -40,7 +41,7 @@ func newSummary(user string, h *ledger.Head) Summary {
 		return Summary{UserID: user, Deleting: h.Sweeping}
 	}
 	s := Summary{
-		UserID: user, Title: h.Title, Version: h.Version, Oldest: h.Oldest(), Seq: h.Seq, Revision: h.Revision(), LastActive: h.Updated, KeyID: h.KeyID(),
+		UserID: user, Title: cmp.Or(h.Name, h.Title), Version: h.Version, Oldest: h.Oldest(), Seq: h.Seq, Revision: h.Revision(), LastActive: h.Updated, KeyID: h.KeyID(),
 		Queued: h.Waiting(), DeadLetters: h.DeadLetters.Count, Suspended: h.Suspended, Bytes: h.RecordBytes,
 	}
 	if h.Snapshot != nil {

@@ -21,12 +21,14 @@ const (
 	opSummary    work.OpKind = "summary"
 	opDeleteUser work.OpKind = "delete user"
 	opFork       work.OpKind = "fork"
+	opRename     work.OpKind = "rename"
+	opNote       work.OpKind = "note"
 )
 
 // isTraced reports whether a Tracer is told of operations of a kind.
 func isTraced(kind work.OpKind) bool {
 	switch kind {
-	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary, opDeleteUser, opFork:
+	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary, opDeleteUser, opFork, opRename, opNote:
 		return false
 	}
 	return true

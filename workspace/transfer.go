@@ -27,7 +27,7 @@ type exportJSON struct {
 const exportFormat = 1
 
 // Export returns a whole workspace as JSON, for [Manager.ImportWorkspace]: the
-// content with memory and settings, the messages that wait, the dead letters,
+// content with memory and settings, the title of [Manager.Rename], notes, the messages that wait, the dead letters,
 // what has become of the last messages, and the values of [Manager.Store]. It
 // leaves out the records of earlier versions. It returns ErrNotFound if the
 // workspace does not exist.
@@ -124,6 +124,10 @@ func (m *Manager) decodeExport(userID string, data []byte) (in exportJSON, err e
 	if err == nil {
 		err = checkExported(userID, in.All())
 	}
+	for _, n := range in.Notes {
+		err = errors.Join(err, checkNote(n))
+	}
+	in.Name = titleText(in.Name, func(text string) string { return text })
 	if err != nil {
 		return in, fmt.Errorf("%w: not an export: %w", ErrInvalid, err)
 	}

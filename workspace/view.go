@@ -30,6 +30,7 @@ type View struct {
 	DeadLetters []DeadLetter   // the latest last
 	Ended       []EndedMessage // the last 64 messages whose handling has ended otherwise, the latest last
 	Unknown     []string       // the names of stored fields that the schema does not have, sorted
+	Notes       []work.Note    // what was noted about messages, ordered by their numbers: see [Manager.SetNote]
 
 	numbers []int // of the messages of the conversation
 	origins *document.Origins
@@ -39,9 +40,9 @@ type View struct {
 // agent may read, such as a page for the user. State is a handle of the agent, and
 // the JSON has no field, and no message of the conversation, that the agent may not
 // read. Messages that wait, run or have failed have no Fields that it may not read,
-// and only their ID if it may not read the conversation. All secrets are masked, as
-// by the view of the host. What belongs to no field stays: memory, settings, and why
-// messages have failed.
+// and only their ID if it may not read the conversation. Notes are those of the agent
+// itself. All secrets are masked, as by the view of the host. What belongs to no field
+// stays: memory, settings, and why messages have failed.
 func (v *View) As(agent string) *View {
 	as := *v
 	as.Workspace = v.orEmpty()
@@ -58,6 +59,7 @@ func (v *View) As(agent string) *View {
 	for i := range as.DeadLetters {
 		as.DeadLetters[i].Message = r.message(as.DeadLetters[i].Message)
 	}
+	as.Notes = slices.DeleteFunc(slices.Clone(v.Notes), func(n work.Note) bool { return n.By != agent || !r.mayReadSaid() })
 	return &as
 }
 
@@ -132,6 +134,9 @@ func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint6
 		*v = View{Workspace: c.Workspace, Exists: h.Exists(), Version: at.Version, Chain: at.Chain, Oldest: h.Oldest(), LastActive: h.Updated}
 		v.state = c.storedState
 		v.numbers = doc.Numbers()
+		if v.Notes, err = l.Notes(ctx, h); err != nil {
+			return err
+		}
 		if v.origins, err = doc.Origins(); err != nil {
 			return err
 		}

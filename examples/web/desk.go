@@ -28,16 +28,18 @@ type order struct {
 	Status string  `json:"status"`
 }
 
-// The fields of a chat. The agent "ui" stands for the page, which shows what it
-// may read: all but the risk.
+// The fields of a chat. The agents "customer" and "employee" stand for the persons who
+// look at it: a page shows what its agent may read, and edits what that may write.
 var (
+	email    = &state.Field[string]{Name: "email", Description: "Where the desk writes to", Read: state.Public, Write: state.Only("customer")}
 	orders   = shown("orders", "Orders that were looked up", state.MergeMap[map[string]order]())
 	refunds  = shown("refunds", "Euros, by order", state.MergeMap[map[string]float64]())
 	refunded = shown("refunded", "Euros in all", state.Sum[float64]())
 	lookups  = shown("lookups", "How often the shop was asked", state.Sum[int]())
-	risk     = &state.Field[string]{Name: "risk", Read: state.Only("desk"), Write: state.Only("desk")}
+	risk     = &state.Field[string]{Name: "risk", Read: state.Only("desk", "employee"), Write: state.Only("desk")}
+	memo     = &state.Field[string]{Name: "memo", Description: "For colleagues", Read: state.Only("employee"), Write: state.Only("employee")}
 
-	schema = state.MustSchema(state.Team{"shop": {"desk", "ui"}}, orders, refunds, refunded, lookups, risk)
+	schema = state.MustSchema(state.Team{"shop": {"desk", "customer", "employee"}}, email, orders, refunds, refunded, lookups, risk, memo)
 )
 
 // shown returns a field that the desk writes, and everybody may read.
@@ -56,7 +58,8 @@ type desk struct {
 func (d *desk) options() *workspace.Options {
 	agent := loop.Agent{Ask: d.ask, Tools: []*tool.Tool{
 		tool.Must(tool.NewStateful("look_up_order", "Looks up an order.", d.lookUp, tool.To(orders, ""))),
-		tool.Must(tool.New("refund", "Refunds an order.", d.refund, tool.To(refunds, "by_order"), tool.To(refunded, "euros"),
+		tool.Must(tool.NewStateful("refund", "Refunds an order.", d.refund,
+			tool.To(refunds, "by_order"), tool.To(refunded, "euros"), tool.DecidedBy("employee"),
 			tool.NeedsApproval(func(_ context.Context, in refundInput) (string, bool) {
 				return fmt.Sprintf("%.2f euros are more than the desk may refund by itself.", in.Amount), in.Amount > 100
 			}))),
@@ -70,10 +73,10 @@ func (d *desk) options() *workspace.Options {
 	}
 }
 
-// title returns what was said first, if the page may read it: it shows the titles.
+// title returns what was said first, if customers may read it: pages show the titles.
 func title(st *state.State) string {
-	for _, m := range state.Messages.GetOr(st.As("ui"), nil) {
-		return m.(state.TextMessage).Text()
+	for _, m := range state.Messages.GetOr(st.As("customer"), nil) {
+		return m.Text()
 	}
 	return ""
 }
@@ -101,14 +104,15 @@ type refundInput struct {
 type refundOutput struct {
 	ByOrder map[string]float64 `json:"by_order"`
 	Euros   float64            `json:"euros"`
+	Told    string             `json:"told,omitempty"`
 }
 
 // refund would call a bank, with tool.CallOf(ctx).Key as the idempotency key: after
 // a crash it may be called again, with the same key.
-func (d *desk) refund(ctx context.Context, in refundInput) (refundOutput, error) {
+func (d *desk) refund(ctx context.Context, st *state.State, in refundInput) (refundOutput, error) {
 	select {
 	case <-time.After(25 * d.pace):
-		return refundOutput{map[string]float64{in.Order: in.Amount}, in.Amount}, nil
+		return refundOutput{map[string]float64{in.Order: in.Amount}, in.Amount, email.GetOr(st, "")}, nil
 	case <-ctx.Done():
 		return refundOutput{}, ctx.Err()
 	}

@@ -1,5 +1,6 @@
-// Web is a page for the user of an agent: a chat with a support desk, and beside
-// it the state of the chat, live.
+// Web has two pages for people and an agent: a customer chats with a support desk, and
+// an employee, at /staff/, decides about refunds. Beside the chat is its state, live,
+// of which each of them sees and edits what the schema lets them.
 //
 //	go -C examples/web run .
 //
@@ -12,8 +13,8 @@
 // With -agui, pages of AG-UI find the desk at /agent: see docs/agui.md.
 //
 // To have such a page for agents of your own, copy the folder page, whose file
-// follow.js says how events are followed, and routes.go, which serves it. The
-// desk is an example.
+// follow.js says how changes are followed, and routes.go, which serves it with package
+// statehttp. The desk is an example.
 package main
 
 import (
@@ -55,12 +56,13 @@ func main() {
 	m, err := workspace.Open(context.Background(), db, opts)
 	check(err)
 
-	handler := routes(m)
+	handler, err := routes(m)
+	check(err)
 	if *agui {
 		mux := http.NewServeMux()
 		mux.Handle("/", handler)
-		pages, err := aguistate.New(m, &aguistate.Options{Who: func(r *http.Request, _ string) (statehttp.Who, error) {
-			return statehttp.Who{User: user(r), Agent: "ui"}, nil
+		pages, err := aguistate.New(m, &aguistate.Options{Who: func(*http.Request, string) (statehttp.Who, error) {
+			return who("customer"), nil
 		}})
 		check(err)
 		mux.Handle("/agent", pages)
@@ -68,7 +70,7 @@ func main() {
 	}
 	srv := &http.Server{Handler: handler, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: 10 * time.Second}
 	go func() { check(srv.Serve(listener)) }()
-	fmt.Printf("Open http://%s in a browser.\n", listener.Addr())
+	fmt.Printf("Open http://%s in a browser, and http://%[1]s/staff/ as an employee.\n", listener.Addr())
 	<-ctx.Done() // the streams of events end as well
 	stop()       // the next signal ends the process at once
 	deadline, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -37,11 +37,17 @@ type script time.Duration
 // failed has the messages with which it has failed.
 var failed sync.Map
 
-var orderNumber = regexp.MustCompile(`#W\d+`)
+var (
+	orderNumber = regexp.MustCompile(`#W\d+`)
+	address     = regexp.MustCompile(`[\w.+-]+@[\w.-]+`)
+)
 
 func (s script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Messages []struct{ Role, Content string }
+		Messages []struct {
+			Role    string
+			Content content
+		}
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || len(in.Messages) == 0 {
 		http.Error(w, `{"error":{"message":"want messages"}}`, http.StatusBadRequest)
@@ -52,14 +58,14 @@ func (s script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if m.Role == "tool" {
 			calls++
 		}
-		number = cmp.Or(orderNumber.FindString(m.Content), number) // the one that was named last
+		number = cmp.Or(orderNumber.FindString(string(m.Content)), number) // the one that was named last
 	}
 	last := in.Messages[len(in.Messages)-1]
-	said := strings.ToLower(last.Content)
+	said := strings.ToLower(string(last.Content))
 	found := shop[number]
 	id := fmt.Sprint("call_", calls+1)
 	if strings.Contains(said, "fail") && last.Role == "user" {
-		if _, before := failed.LoadOrStore(last.Content, true); !before {
+		if _, before := failed.LoadOrStore(said, true); !before {
 			http.Error(w, `{"error":{"message":"the model is out of order"}}`, http.StatusBadRequest)
 			return
 		}
@@ -68,22 +74,45 @@ func (s script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case last.Role == "tool" && strings.Contains(said, "refused"):
 		s.say(w, "Then I leave it as it is. Is there anything else that I can do?")
 	case last.Role == "tool" && strings.Contains(said, "euros"):
-		s.say(w, fmt.Sprintf("Done: %.2f euros for %s are on their way to the account of the customer. It takes two or three working days.", found.Price, number))
+		told := ""
+		if to := address.FindString(said); to != "" {
+			told = "\n\nI write to " + to + " when they are there."
+		}
+		s.say(w, fmt.Sprintf("Done: **%.2f euros** for %s are on their way to your account. It takes two or three working days.%s", found.Price, number, told))
 	case last.Role == "tool" && found.Item != "":
-		s.say(w, fmt.Sprintf("%s is the %s for %.2f euros. It is %s.\n\nDo you want me to refund it?", number, strings.ToLower(found.Item), found.Price, found.Status))
+		s.say(w, fmt.Sprintf("**%s** is the %s for %.2f euros. It is %s.\n\nDo you want me to refund it?", number, strings.ToLower(found.Item), found.Price, found.Status))
 	case last.Role == "tool":
 		s.say(w, fmt.Sprintf("The shop knows no order %s. Please look at the number again.", number))
 	case strings.Contains(said, "refund") && found.Item != "":
 		s.call(w, id, "refund", fmt.Sprintf(`{"order":%q,"amount":%v}`, number, found.Price))
-	case orderNumber.MatchString(last.Content):
+	case orderNumber.MatchString(string(last.Content)):
 		s.call(w, id, "look_up_order", fmt.Sprintf(`{"order":%q}`, number))
+	case strings.Contains(said, picture):
+		s.say(w, "Thank you for the picture. Which order does it show?")
 	case strings.Contains(said, "essay"):
 		s.say(w, "Orders are as old as shops. The first of them", "length")
 	case strings.Contains(said, "poem"):
 		send(w, object{}, "content_filter")
 	default:
-		s.say(w, "I look up orders and refund them. Which order is it about? Its number looks like #W1001.")
+		s.say(w, "I can\n\n- look up **orders**, and\n- refund them.\n\nWhich order is it about? Its number looks like `#W1001`.")
 	}
+}
+
+// picture stands for one in the text of a message.
+const picture = "[picture]"
+
+// content is the text of a message, which may be a list of parts.
+type content string
+
+func (c *content) UnmarshalJSON(data []byte) error {
+	var parts []struct{ Text string }
+	if json.Unmarshal(data, &parts) != nil {
+		return json.Unmarshal(data, (*string)(c))
+	}
+	for _, p := range parts {
+		*c += content(cmp.Or(p.Text, picture)) + " "
+	}
+	return nil
 }
 
 type object map[string]any

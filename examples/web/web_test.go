@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -21,9 +21,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/wire"
 	"github.com/agentstate/state/workspace"
+	pages "github.com/agentstate/state/workspace/page"
 )
 
 // TestMain lets the test binary be the program, so that nothing else has to be
@@ -42,22 +44,27 @@ type site struct {
 	url string
 }
 
+// The APIs of the two views.
+const customer, employee = "/api", "/staff/api"
+
 // newSite serves chats in memory, of a desk whose model a handler is.
-func newSite(t *testing.T, model http.Handler) (site, *workspace.Manager) {
+func newSite(t *testing.T, model http.Handler) site {
 	t.Setenv("OPENAI_API_KEY", "key")
 	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
 	d := &desk{client: &http.Client{Transport: &wire.Transport{}}, url: server.URL, pace: time.Millisecond}
 	m, err := workspace.Open(t.Context(), store.NewMemory(), d.options())
 	require.NoError(t, err)
-	page := httptest.NewServer(routes(m))
+	handler, err := routes(m)
+	require.NoError(t, err)
+	page := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		page.CloseClientConnections()
 		page.Close()
 		server.CloseClientConnections()
 		_ = m.Close()
 	})
-	return site{t, page.URL}, m
+	return site{t, page.URL}
 }
 
 // do sends a request and returns what is answered.
@@ -81,213 +88,217 @@ func (s site) post(path, body string) string {
 	return answer
 }
 
-// chatOf is what the tests read of a snapshot.
-type chatOf struct {
-	View struct {
-		State struct {
-			Values struct {
-				Refunded float64
-				Lookups  int
-			}
-		}
-		Version   int
-		Messages  []struct{ Message struct{ Content any } }
-		Suspended []struct{ Key, Reason string }
-		Run       *struct{ ID string }
-		Dead      []struct{ Reason string } `json:"dead_letters"`
-		Queue     []struct{ ID string }
-		Ended     []struct{ ID, Stop string }
-	}
-	Window int
-}
-
-// chat returns a snapshot, and its text.
-func (s site) chat(thread string) (c chatOf, text string) {
+// say sends a message of the customer, and returns the thread that handles it.
+func (s site) say(thread, id, text string, more ...string) string {
 	s.t.Helper()
-	status, text := s.do(http.MethodGet, "/threads/"+thread, "")
-	require.Equal(s.t, http.StatusOK, status, text)
-	require.NoError(s.t, json.Unmarshal([]byte(text), &c))
-	return c, text
+	var sent statehttp.Sent
+	body := fmt.Sprintf(`{"id":%q,"text":%q%s}`, id, text, strings.Join(more, ""))
+	require.NoError(s.t, json.Unmarshal([]byte(s.post(customer+"/threads/"+thread+"/messages", body)), &sent))
+	return sent.Thread
 }
 
-// event is what the tests read of an event.
-type event struct {
-	Kind      string
-	Seq       int
-	MessageID string `json:"message_id"`
-	Offset    int
-	Delta     string
-	Outcome   struct{ Status, Reply string }
-}
-
-// events reads a stream of events, from the answer to a request.
-type events struct {
-	t     *testing.T
-	lines *bufio.Scanner
-	text  strings.Builder // all of it
-}
-
-func (s site) events(thread string) *events {
+// until follows a chat by its events until it is as a test wants it. It returns the
+// page and all that was sent.
+func (s site) until(view, thread string, is func(*pages.Page) bool) (p *pages.Page, text string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-	s.t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/threads/"+thread+"/events", nil)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+view+"/threads/"+thread+"/events", nil)
 	require.NoError(s.t, err)
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(s.t, err)
-	s.t.Cleanup(func() { resp.Body.Close() })
+	defer resp.Body.Close()
 	require.Equal(s.t, "text/event-stream", resp.Header.Get("Content-Type"))
-	return &events{t: s.t, lines: bufio.NewScanner(resp.Body)}
-}
-
-// until reads events until one of them is the right one.
-func (e *events) until(is func(event) bool) {
-	e.t.Helper()
-	for e.lines.Scan() {
-		e.text.WriteString(e.lines.Text() + "\n")
-		data, ok := strings.CutPrefix(e.lines.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		var next event
-		require.NoError(e.t, json.Unmarshal([]byte(data), &next))
-		if is(next) {
-			return
+	p = &pages.Page{}
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		text += lines.Text() + "\n"
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			var c pages.Change
+			require.NoError(s.t, json.Unmarshal([]byte(data), &c))
+			if p.Apply(c); is(p) {
+				return p, text
+			}
 		}
 	}
-	require.Fail(e.t, "the events have ended", "%v", e.lines.Err())
+	require.Fail(s.t, "the events have ended", text)
+	return nil, ""
 }
 
-func ended(id string) func(event) bool {
-	return func(e event) bool { return e.Kind == "ended" && e.MessageID == id }
+// says reports whether the last item that is stored has a text, and nothing is under
+// way.
+func says(text string) func(*pages.Page) bool {
+	return func(p *pages.Page) bool {
+		for _, t := range p.Turns {
+			if t.State == pages.TurnRunning {
+				return false
+			}
+		}
+		return len(p.Items) > 0 && strings.Contains(textOf(p.Items[len(p.Items)-1]), text)
+	}
 }
 
+func textOf(i *pages.Item) (text string) {
+	for _, p := range i.Parts {
+		text += p.Text
+	}
+	return text
+}
+
+// waits reports whether a call waits.
+func waits(p *pages.Page) bool { return waiting(p) != nil }
+
+func waiting(p *pages.Page) *pages.Call {
+	for _, i := range p.Items {
+		for _, part := range i.Parts {
+			if part.Call != nil && part.Call.State == pages.CallWaiting {
+				return part.Call
+			}
+		}
+	}
+	return nil
+}
+
+func turnIs(id string, state pages.TurnState) func(*pages.Page) bool {
+	return func(p *pages.Page) bool {
+		for _, t := range p.Turns {
+			if t.ID == id {
+				return t.State == state
+			}
+		}
+		return false
+	}
+}
+
+// A customer asks for a refund, and an employee approves it. Each of them sees and edits
+// fields of their own.
 func TestChat(t *testing.T) {
-	s, _ := newSite(t, script(0))
-	status, page := s.do(http.MethodGet, "/", "")
-	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, page, "page.js")
-	var thread string
-	require.NoError(t, json.Unmarshal([]byte(s.post("/threads", "{}")), &thread))
-	live := s.events(thread)
-	s.post("/threads/"+thread+"/messages", `{"id":"1","text":"Where is #W1002?"}`)
-	live.until(ended("1"))
-	s.post("/threads/"+thread+"/messages", `{"id":"2","text":"Refund it."}`)
-	live.until(ended("2"))
-	c, text := s.chat(thread)
-	require.Equal(t, 1, c.View.State.Values.Lookups)
-	require.Len(t, c.View.Suspended, 1)
-	require.Contains(t, c.View.Suspended[0].Reason, "249.00 euros")
-	key := c.View.Suspended[0].Key
-	status, _ = s.do(http.MethodPost, "/threads/"+thread+"/messages", `{"id":"x","decisions":[{"kind":"approve","key":"call_2"}]}`)
-	require.Equal(t, http.StatusConflict, status, "the id of a call is no key")
-	s.post("/threads/"+thread+"/messages", `{"id":"3","decisions":[{"kind":"approve","key":"`+key+`"}]}`)
-	live.until(ended("3"))
-	c, _ = s.chat(thread)
-	require.Equal(t, 249.0, c.View.State.Values.Refunded)
-	status, _ = s.do(http.MethodPost, "/threads/"+thread+"/messages", `{"id":"4","decisions":[{"kind":"refuse","key":"`+key+`"}]}`)
+	s := newSite(t, script(0))
+	for _, at := range []string{"/", "/staff/"} {
+		status, page := s.do(http.MethodGet, at, "")
+		require.Equal(t, http.StatusOK, status)
+		require.Contains(t, page, "page.js")
+	}
+	var begun struct{ Thread string }
+	require.NoError(t, json.Unmarshal([]byte(s.post(customer+"/threads", "{}")), &begun))
+	x := begun.Thread
+	s.say(x, "1", "Where is #W1002?")
+	s.until(customer, x, says("Do you want me to refund it?"))
+	s.post(customer+"/threads/"+x+"/fields", `{"email":"ann@example.com"}`)
+	s.post(employee+"/threads/"+x+"/fields", `{"memo":"a good customer"}`)
+	for view, field := range map[string]string{customer: "memo", employee: "email"} {
+		status, _ := s.do(http.MethodPost, view+"/threads/"+x+"/fields", `{"`+field+`":"x"}`)
+		require.Equal(t, http.StatusForbidden, status, "not a field of "+view)
+	}
+	s.say(x, "2", "Refund it.")
+	p, _ := s.until(customer, x, waits)
+	require.Contains(t, waiting(p).Reason, "249.00 euros")
+	approve := `{"id":"3","decisions":[{"kind":"approve","key":"` + waiting(p).Key + `"}]}`
+	for _, path := range []string{"/decisions", "/messages"} {
+		status, _ := s.do(http.MethodPost, customer+"/threads/"+x+path, approve)
+		require.Equal(t, http.StatusForbidden, status, "the customer may not decide")
+	}
+	s.post(employee+"/threads/"+x+"/decisions", approve)
+	p, seen := s.until(customer, x, says("I write to ann@example.com"))
+	require.Equal(t, state.JSON("249"), p.Fields["refunded"])
+	status, _ := s.do(http.MethodPost, employee+"/threads/"+x+"/decisions", strings.Replace(approve, `"3"`, `"4"`, 1))
 	require.Equal(t, http.StatusConflict, status, "it is made")
 
-	// The page has not what only the desk may read.
-	for _, of := range []string{text, live.text.String()} {
-		require.Contains(t, of, "lookups")
+	_, list := s.do(http.MethodGet, customer+"/threads", "")
+	require.Contains(t, list, "Where is #W1002?", "its title")
+	for _, of := range []string{seen, list} {
 		require.NotContains(t, of, "risk")
+		require.NotContains(t, of, "good customer")
 	}
-	status, list := s.do(http.MethodGet, "/threads", "")
-	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, list, thread)
+	p, _ = s.until(employee, x, says("I write to"))
+	require.Equal(t, state.JSON(`"low"`), p.Fields["risk"])
+	require.Equal(t, state.JSON(`"a good customer"`), p.Fields["memo"])
 }
 
-// The names of threads are anything, and never those of another user.
-func TestThreadsOfTheUserOnly(t *testing.T) {
-	s, m := newSite(t, script(0))
-	require.NoError(t, m.Update(t.Context(), "bob", func(w *workspace.Workspace) error { return lookups.Set(w.State().As("desk"), 4711) }))
-	require.NoError(t, m.Update(t.Context(), workspace.Thread("bob", "x"), func(w *workspace.Workspace) error {
-		return lookups.Set(w.State().As("desk"), 4711)
-	}))
-	for _, name := range []string{"bob", "bob%2Fx", "..%2Fbob", "%2E%2E%2Fbob%2Fx", "%25", "%00", "-"} {
-		_, text := s.do(http.MethodGet, "/threads/"+name, "")
-		require.NotContains(t, text, "4711", name)
-	}
-	_, text := s.do(http.MethodGet, "/threads", "")
-	require.Equal(t, "[]\n", text)
-}
-
-func TestRequestsThatAreWrong(t *testing.T) {
-	s, _ := newSite(t, script(0))
-	for name, tc := range map[string]struct {
-		path, body string
-		status     int
+// Customers chat, employees decide, and nobody deletes.
+func TestMay(t *testing.T) {
+	s := newSite(t, script(0))
+	s.say("x", "1", "Hello")
+	s.until(customer, "x", says("Which order"))
+	for _, tc := range []struct {
+		method, path, body string
+		views              [2]int // the statuses for a customer and an employee
 	}{
-		"no JSON":           {"/threads/x/messages", "{", http.StatusBadRequest},
-		"an empty message":  {"/threads/x/messages", `{"id":"1"}`, http.StatusBadRequest},
-		"a long message":    {"/threads/x/messages", `{"id":"1","text":"` + strings.Repeat("a", 1<<20) + `"}`, http.StatusBadRequest},
-		"a long beginning":  {"/threads", `{"from":"` + strings.Repeat("a", 1<<20) + `"}`, http.StatusBadRequest},
-		"a chat without":    {"/threads", "", http.StatusBadRequest},
-		"no such call":      {"/threads/x/messages", `{"id":"1","decisions":[{"kind":"approve","key":"call_1"}]}`, http.StatusConflict},
-		"no such verb":      {"/threads/x/sing", `{}`, http.StatusConflict},
-		"no run to stop":    {"/threads/x/stop", `{"run":"r"}`, http.StatusConflict},
-		"nothing to retry":  {"/threads/x/retry", `{"id":"1"}`, http.StatusConflict},
-		"nothing to remove": {"/threads/x/discard", `{"id":"1"}`, http.StatusConflict},
+		{"GET", "/threads/x", "", [2]int{200, 200}},
+		{"POST", "/threads/x/fields", `{}`, [2]int{400, 400}},
+		{"POST", "/threads/x/messages", `{"id":"1","text":"Hello"}`, [2]int{200, 403}},
+		{"POST", "/threads/x/stop", `{}`, [2]int{200, 403}},
+		{"POST", "/threads/x/retry", `{"turn":"y"}`, [2]int{404, 403}},
+		{"POST", "/threads/x/discard", `{"turn":"y"}`, [2]int{404, 403}},
+		{"POST", "/threads/x/decisions", `{"id":"d","decisions":[{"kind":"approve","key":"k"}]}`, [2]int{403, 409}},
+		{"POST", "/threads/x/title", `{"title":"Mine"}`, [2]int{200, 403}},
+		{"POST", "/threads/x/notes", `{"message":2,"text":"up"}`, [2]int{200, 403}},
+		{"POST", "/threads/x/fork", `{}`, [2]int{403, 403}},
+		{"DELETE", "/threads/x", "", [2]int{403, 403}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			status, answer := s.do(http.MethodPost, tc.path, tc.body)
-			require.Equal(t, tc.status, status, answer)
-		})
+		for i, view := range []string{customer, employee} {
+			status, answer := s.do(tc.method, view+tc.path, tc.body)
+			require.Equal(t, tc.views[i], status, "%s %s%s: %s", tc.method, view, tc.path, answer)
+		}
 	}
-	request := func(path string, change func(*http.Request)) int {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(`{"id":"1","text":"Hello"}`))
+}
+
+// Pages of other sites and of other names are refused, and the page of this one loads
+// nothing from elsewhere.
+func TestSites(t *testing.T) {
+	s := newSite(t, script(0))
+	for name, tc := range map[string]struct {
+		change func(*http.Request)
+		status int
+	}{
+		"another site": {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		"another name": {func(r *http.Request) { r.Host = "evil.example" }, http.StatusMisdirectedRequest},
+		"this one":     {func(*http.Request) {}, http.StatusOK},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+customer+"/threads", strings.NewReader("{}"))
 		require.NoError(t, err)
 		req.Header.Set("Content-Type", "application/json")
-		change(req)
+		tc.change(req)
 		resp, err := http.DefaultClient.Do(req)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
-		return resp.StatusCode
+		require.Equal(t, tc.status, resp.StatusCode, name)
 	}
-	for _, path := range []string{"/threads", "/threads/x/messages"} {
-		require.Equal(t, http.StatusForbidden, request(path, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }))
-		require.Equal(t, http.StatusForbidden, request(path, func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }))
-		require.Equal(t, http.StatusBadRequest, request(path, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }))
-	}
-	for host, status := range map[string]int{
-		"evil.example": 421, "localhost.evil.example:8080": 421, "": 200, "localhost": 200, "127.0.0.1:8080": 200, "[::1]:8080": 200,
-	} {
-		require.Equal(t, status, request("/threads", func(r *http.Request) { r.Host = host }), host)
-		require.Equal(t, status, request("/threads", func(r *http.Request) { r.Host, r.Method = host, http.MethodGet }), host)
-	}
+	resp, err := http.Get(s.url + "/markdown-it.js")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Contains(t, resp.Header.Get("Content-Security-Policy"), "default-src 'self'")
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	require.NoError(t, err)
+	licence, err := os.ReadFile("page/markdown-it.LICENSE")
+	require.NoError(t, err)
+	version := strings.Fields(line)[2]
+	require.Contains(t, line, "markdown-it "+version+" https")
+	require.Contains(t, string(licence), "markdown-it "+version, "the licence is that of the file")
 }
 
 // What was said is edited, and asked again in another chat.
 func TestEdit(t *testing.T) {
-	s, _ := newSite(t, script(0))
-	live := s.events("x")
-	for _, m := range []string{`{"id":"1","text":"Where is #W1001?"}`, `{"id":"2","text":"Refund #W1001"}`, `{"id":"3","text":"And #W1003?"}`} {
-		s.post("/threads/x/messages", m)
-		live.until(ended(m[7:8]))
+	s := newSite(t, script(0))
+	for id, text := range []string{"Where is #W1001?", "Refund #W1001", "And #W1003?"} {
+		s.say("x", fmt.Sprint(id), text)
+		s.until(customer, "x", says([]string{"desk lamp", "39.90", "walnut bookshelf"}[id]))
 	}
-	var fork string
-	require.NoError(t, json.Unmarshal([]byte(s.post("/threads", `{"from":"x","before":5}`)), &fork))
-	c, text := s.chat(fork)
-	require.Len(t, c.View.Messages, 4)
-	require.NotContains(t, text, "Refund #W1001")
-	require.Equal(t, 1, c.View.State.Values.Lookups)
-	require.Zero(t, c.View.State.Values.Refunded, "the fields are as they were")
-	live = s.events(fork)
-	s.post("/threads/"+fork+"/messages", `{"id":"1","text":"Where is #W1002?"}`)
-	live.until(ended("1"))
-	c, _ = s.chat(fork)
-	require.Equal(t, 2, c.View.State.Values.Lookups)
-	c, _ = s.chat("x")
-	require.Equal(t, 2, c.View.State.Values.Lookups)
-	require.InDelta(t, 39.9, c.View.State.Values.Refunded, 0.001)
-	_, list := s.do(http.MethodGet, "/threads", "")
-	require.Equal(t, 2, strings.Count(list, "Where is #W1001?"), "titles")
+	branch := s.say("x", "new", "Where is #W1002?", `,"replaces":"2"`)
+	require.NotEqual(t, "x", branch)
+	p, text := s.until(customer, branch, says("espresso machine"))
+	require.NotContains(t, text, "walnut")
+	require.Equal(t, state.JSON("2"), p.Fields["lookups"])
+	p, _ = s.until(customer, "x", says("walnut"))
+	require.Equal(t, state.JSON("39.9"), p.Fields["refunded"], "the chat stays as it was")
+}
 
-	for body, want := range map[string]int{`{"from":"x","before":99}`: http.StatusConflict, `{"from":"y","before":1}`: http.StatusConflict, `{`: http.StatusBadRequest} {
-		status, _ := s.do(http.MethodPost, "/threads", body)
-		require.Equal(t, want, status, body)
-	}
+// A picture is sent with a text.
+func TestPicture(t *testing.T) {
+	s := newSite(t, script(0))
+	s.post(customer+"/threads/x/messages", `{"id":"1","parts":[{"kind":"media","media":{"url":"data:image/png;base64,AAAA","name":"a.png"}},{"kind":"text","text":"Look"}]}`)
+	p, _ := s.until(customer, "x", says("Thank you for the picture."))
+	require.Equal(t, "data:image/png;base64,AAAA", p.Items[0].Parts[0].Media.URL)
+	require.Equal(t, "Look", p.Items[0].Parts[1].Text)
 }
 
 // half answers with half a text, and with the rest when it may.
@@ -304,146 +315,52 @@ func half(goOn <-chan struct{}) http.Handler {
 	})
 }
 
-// Two pages follow one answer. The second one comes late, and gets the text so far.
-func TestTwoPages(t *testing.T) {
-	goOn := make(chan struct{})
-	s, _ := newSite(t, half(goOn))
-	pages := []*events{s.events("x")}
-	texts := make([]string, 2)
-	read := func(i int, whole string) {
-		pages[i].until(func(e event) bool {
-			if e.Kind == "delta" {
-				require.Len(t, texts[i], e.Offset)
-				texts[i] += e.Delta
-			}
-			return texts[i] == whole
-		})
-	}
-	s.post("/threads/x/messages", `{"id":"1","text":"Hello"}`)
-	read(0, "Half of it")
-	pages = append(pages, s.events("x"))
-	read(1, "Half of it")
-	close(goOn)
-	for i := range pages {
-		read(i, "Half of it, and the rest.")
-		pages[i].until(ended("1"))
-	}
-}
-
-// A page that reads nothing for a while misses events. It sees that by their
-// numbers, and a snapshot has what it has missed.
-func TestSlowPage(t *testing.T) {
-	s, m := newSite(t, script(0))
-	slow := &slowPage{header: http.Header{}, goOn: make(chan struct{}), written: make(chan string, 1000)}
-	ctx, leave := context.WithCancel(t.Context())
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	defer leave()
-	serving.Go(func() {
-		routes(m).ServeHTTP(slow, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/threads/x/events", nil))
-	})
-	require.Equal(t, "retry: 500\n\n", <-slow.written)
-	fast := s.events("x")
-	for i := range 30 {
-		id := string(rune('a' + i))
-		s.post("/threads/x/messages", `{"id":"`+id+`","text":"Where is #W1001?"}`)
-		fast.until(ended(id))
-	}
-	close(slow.goOn)
-	missed, last := false, 0
-	for chunk := range slow.written {
-		data, ok := strings.CutPrefix(chunk, "data: ")
-		if !ok {
-			continue
-		}
-		var e event
-		require.NoError(t, json.Unmarshal([]byte(data), &e))
-		missed = missed || e.Seq != last+1
-		last = e.Seq
-		if ended(string(rune('a' + 29)))(e) {
-			break
-		}
-	}
-	require.True(t, missed)
-	c, _ := s.chat("x")
-	require.Equal(t, 30, c.View.State.Values.Lookups)
-}
-
-// slowPage is the page of a person behind a network that stands still until goOn is
-// closed.
-type slowPage struct {
-	header  http.Header
-	goOn    chan struct{}
-	written chan string
-}
-
-func (p *slowPage) Header() http.Header              { return p.header }
-func (p *slowPage) WriteHeader(int)                  {}
-func (p *slowPage) Flush()                           {}
-func (p *slowPage) SetWriteDeadline(time.Time) error { return nil }
-
-func (p *slowPage) Write(data []byte) (int, error) {
-	if strings.HasPrefix(string(data), "data: ") {
-		<-p.goOn
-	}
-	p.written <- string(data)
-	return len(data), nil
-}
-
-// A stopped answer, a message that has failed, and one that waits.
+// A stopped answer, half of which stays, and a message that has failed.
 func TestStopRetryDiscard(t *testing.T) {
 	goOn := make(chan struct{})
 	var asked atomic.Int32
-	s, _ := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := newSite(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked.Add(1) == 2 {
 			http.Error(w, "{}", http.StatusBadRequest)
 			return
 		}
 		half(goOn).ServeHTTP(w, r)
 	}))
-	live := s.events("x")
-	s.post("/threads/x/messages", `{"id":"1","text":"one"}`)
-	live.until(func(e event) bool { return e.Kind == "delta" })
-	s.post("/threads/x/messages", `{"id":"2","text":"two"}`)
-	s.post("/threads/x/messages", `{"id":"3","text":"three"}`)
-	c, _ := s.chat("x")
-	require.Len(t, c.View.Queue, 2)
-	s.post("/threads/x/discard", `{"id":"3"}`)
-	s.post("/threads/x/stop", `{"run":"`+c.View.Run.ID+`"}`)
-	live.until(ended("2"))
-	c, _ = s.chat("x")
-	require.Empty(t, c.View.Queue)
-	require.Len(t, c.View.Messages, 2) // what was said stays
-	require.Len(t, c.View.Dead, 1)
+	s.say("x", "1", "one")
+	s.until(customer, "x", func(p *pages.Page) bool {
+		return len(p.Pending) == 1 && textOf(p.Pending[0]) == "Half of it" || len(p.Pending) == 2 && textOf(p.Pending[1]) == "Half of it"
+	})
+	s.say("x", "2", "two")
+	s.say("x", "3", "three")
+	s.post(customer+"/threads/x/discard", `{"turn":"3"}`)
+	s.post(customer+"/threads/x/stop", `{}`)
+	p, shown := s.until(customer, "x", turnIs("2", pages.TurnFailed))
+	require.True(t, turnIs("1", pages.TurnStopped)(p))
+	require.Equal(t, "one", textOf(p.Items[0]))
+	require.Equal(t, "Half of it", textOf(p.Items[1]), "what was said stays")
+	require.NotContains(t, shown, "400", "why it has failed is for programmers")
 	close(goOn)
-	s.post("/threads/x/retry", `{"id":"2"}`)
-	live.until(ended("2"))
-	c, _ = s.chat("x")
-	require.Empty(t, c.View.Dead)
-	require.Len(t, c.View.Messages, 4)
+	s.post(customer+"/threads/x/retry", `{"turn":"2"}`)
+	p, _ = s.until(customer, "x", says("and the rest."))
+	require.Equal(t, "two", textOf(p.Items[2]))
+	require.Len(t, p.Items, 4)
 }
 
-// An answer that is cut off or filtered is no failure, and the page is told how it
-// has ended.
+// An answer that is cut off or filtered is no failure, and the page is told how it has
+// ended.
 func TestAnswersThatAreNotFinished(t *testing.T) {
-	s, _ := newSite(t, script(0))
-	live := s.events("x")
-	for id, want := range map[string]string{"essay": "length", "poem": "filtered", "hello": ""} {
-		s.post("/threads/x/messages", `{"id":"`+id+`","text":"`+id+`"}`)
-		live.until(ended(id))
-		c, text := s.chat("x")
-		require.Empty(t, c.View.Dead)
-		stop := ""
-		for _, e := range c.View.Ended {
-			if e.ID == id {
-				stop = e.Stop
+	s := newSite(t, script(0))
+	for id, want := range map[string]state.Stop{"essay": state.StopLength, "poem": state.StopFiltered} {
+		s.say("x", id, id)
+		p, _ := s.until(customer, "x", turnIs(id, pages.TurnEnded))
+		for _, turn := range p.Turns {
+			if turn.ID == id {
+				require.Equal(t, want, turn.Stop)
 			}
 		}
-		require.Equal(t, want, stop, text)
 	}
 	page, err := os.ReadFile("page/page.js")
 	require.NoError(t, err)
-	require.Contains(t, string(page), "e.stop && (endings[e.stop]")
 	for _, stop := range []state.Stop{state.StopLength, state.StopRefused, state.StopFiltered, state.StopRepeated, state.StopBudget} {
 		require.Contains(t, string(page), string(stop)+": \"")
 	}
@@ -472,21 +389,18 @@ func TestKilledInTheMiddleOfAnAnswer(t *testing.T) {
 		return cmd
 	}
 	s, first := site{t, "http://" + addr}, start()
-	live := s.events("x")
-	s.post("/threads/x/messages", `{"id":"1","text":"Hello"}`)
-	live.until(func(e event) bool { return e.Kind == "delta" })
+	s.say("x", "1", "Hello")
+	s.until(customer, "x", func(p *pages.Page) bool {
+		return len(p.Pending) > 0 && strings.HasPrefix(textOf(p.Pending[len(p.Pending)-1]), "Half")
+	})
 	require.NoError(t, first.Process.Signal(syscall.SIGKILL))
 	require.Error(t, first.Wait())
 	close(goOn)
 
 	second := start()
-	require.Contains(t, s.post("/threads/x/messages", `{"id":"1","text":"Hello"}`), `"duplicate"`)
-	var c chatOf
-	require.Eventually(t, func() bool {
-		c, _ = s.chat("x")
-		return len(c.View.Messages) == 2
-	}, 20*time.Second, 20*time.Millisecond)
-	require.Equal(t, "Half of it, and the rest.", c.View.Messages[1].Message.Content)
+	require.Contains(t, s.post(customer+"/threads/x/messages", `{"id":"1","text":"Hello"}`), `"duplicate"`)
+	p, _ := s.until(customer, "x", says("and the rest."))
+	require.Equal(t, "Half of it, and the rest.", textOf(p.Items[1]))
 	require.NoError(t, second.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, second.Wait())
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -83,46 +84,61 @@ func (w *Writer) Alive() error {
 	return w.Flush()
 }
 
-// Told is what is told on a stream, or the error that ends it.
-type Told[T any] struct {
-	Value T
-	Err   error
-}
-
 // Serve calls send with what each yields in a context, and flushes what it sends,
 // until send reports that there is no more, the client has gone, or ctx ends.
 func Serve[T any](ctx context.Context, w *Writer, each func(context.Context) iter.Seq2[T, error], send func(T, error) (more bool)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	told := make(chan Told[T])
-	go func() { // ends with ctx
-		defer close(told)
-		for v, err := range each(ctx) {
-			select {
-			case told <- Told[T]{v, err}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	tick := time.NewTicker(aliveInterval)
-	defer tick.Stop()
-	for {
-		var failed error
-		select {
-		case t, ok := <-told:
-			if !ok || !send(t.Value, t.Err) || t.Err != nil {
-				_ = w.Flush()
-				return
-			}
-			failed = w.Flush()
-		case <-tick.C:
-			failed = w.Alive()
-		case <-ctx.Done():
-			return
-		}
-		if failed != nil {
+	p := pulse{w: w, lost: cancel}
+	p.start()
+	defer p.stop()
+	for v, err := range each(ctx) {
+		if more := p.tell(func() bool { return send(v, err) && err == nil }); !more {
 			return
 		}
 	}
+}
+
+// pulse shares the Writer of a stream with a timer, which writes while nothing is
+// told. A timer in place of a goroutine saves the stack of one for each stream.
+type pulse struct {
+	mu    sync.Mutex
+	w     *Writer
+	lost  func() // is called when the client has gone
+	timer *time.Timer
+	ended bool
+}
+
+func (p *pulse) start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timer = time.AfterFunc(aliveInterval, p.beat)
+}
+
+func (p *pulse) beat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.ended:
+	case p.w.Alive() != nil:
+		p.lost()
+	default:
+		p.timer.Reset(aliveInterval)
+	}
+}
+
+// tell calls send, and flushes what it sends. It reports whether there is more.
+func (p *pulse) tell(send func() (more bool)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	more := send()
+	return p.w.Flush() == nil && more
+}
+
+// stop waits until the timer writes nothing any more.
+func (p *pulse) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	p.timer.Stop()
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"reflect"
 	"slices"
@@ -51,9 +50,9 @@ type follower struct {
 	thread string
 	from   string
 
-	head    string
-	page    *Page // nil at first; its Tail is without answers
-	last    int   // the highest number of a message of it
+	seen    string // the last write of which it was told
+	page    *Page  // nil at first; its Tail is without answers
+	last    int    // the highest number of a message of it
 	answers []*answer
 	redact  func(string) string
 }
@@ -66,21 +65,11 @@ func (f *follower) take(e *workspace.Event) ([]Change, error) {
 	case workspace.EventChange, workspace.EventReply: // is not stored
 		return nil, nil
 	}
-	head := headOf(&e.Summary)
-	if head == f.head && e.Kind != workspace.EventEnded {
+	if f.page != nil && e.Revision == f.seen && e.Kind != workspace.EventEnded {
 		return nil, nil
 	}
-	f.head = head
+	f.seen = e.Revision
 	return f.refresh()
-}
-
-// headOf tells views apart, of which a later one is outdated.
-func headOf(s *workspace.Summary) string {
-	run, attempt := "", 0
-	if s.Run != nil {
-		run, attempt = s.Run.ID, s.Run.Attempt
-	}
-	return fmt.Sprint(s.Version, s.Queued, s.Suspended, s.DeadLetters, run, attempt)
 }
 
 // refresh returns what has changed since the page was read last.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Page is what a page shows of a thread. Its JSON is that of its exported members.
@@ -30,6 +31,9 @@ type Tail struct {
 	// otherwise than well. Of a message that is not there, the answer is in the
 	// conversation, or it was handled long ago.
 	Turns []Turn `json:"turns,omitempty"`
+	// Notes are what the Agent has noted about messages, by the Number of their items:
+	// see [Source.SetNote].
+	Notes []work.Note `json:"notes,omitempty"`
 }
 
 // Turn is how the handling of a message goes. Its answer are the items whose Turn is

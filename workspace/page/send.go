@@ -17,6 +17,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // Input is what a page sends.
@@ -79,6 +80,21 @@ func (s *Source) Send(ctx context.Context, thread string, in Input) (Sent, error
 	return s.sendBranch(ctx, thread, in)
 }
 
+// SetNote notes something about a message that the Agent may read, by the Number of its
+// item: see [workspace.Manager.SetNote].
+func (s *Source) SetNote(ctx context.Context, thread string, number int, text string) error {
+	v, err := s.Manager.View(ctx, thread)
+	if err != nil {
+		return err
+	}
+	for m := range s.as(v).Messages(number-1, 1) {
+		if m.Number == number {
+			return s.Manager.SetNote(ctx, thread, work.Note{Message: number, By: s.Agent, Text: text})
+		}
+	}
+	return fmt.Errorf("page: %w: the conversation does not have the message", workspace.ErrNotFound)
+}
+
 func (s *Source) submit(ctx context.Context, thread string, in Input) (Sent, error) {
 	if in.ID == "" {
 		in.ID = rand.Text()
@@ -123,11 +139,7 @@ func (s *Source) sendBranch(ctx context.Context, thread string, in Input) (Sent,
 	if err != nil {
 		return failed, err
 	}
-	v := host
-	if s.Agent != "" {
-		v = host.As(s.Agent)
-	}
-	m, ok := messageOf(v, in.Replaces)
+	m, ok := messageOf(s.as(host), in.Replaces)
 	if !ok {
 		return failed, fmt.Errorf("page: %w: the conversation does not have the message that is to be replaced", workspace.ErrNotFound)
 	}

@@ -108,16 +108,25 @@ func (p *Page) runs(message, turn string) bool {
 	return slices.ContainsFunc(p.Turns, func(t Turn) bool { return t.ID == message && (t.ID == turn || t.Of == turn) })
 }
 
+// as returns what the Agent may read of a view of the host.
+func (s *Source) as(host *workspace.View) *workspace.View {
+	if s.Agent == "" {
+		return host
+	}
+	return host.As(s.Agent)
+}
+
 // page returns what a page shows of a view of the host, and the highest number of a
 // message there.
 func (s *Source) page(host *workspace.View) (p *Page, last int) {
-	v := host
-	if s.Agent != "" {
-		v = host.As(s.Agent)
-	}
+	v := s.as(host)
 	c := s.conversation(host, v)
 	_, name := workspace.SplitThread(v.UserID())
-	return &Page{Thread: name, Version: versionOf(v), Items: append([]*Item{}, c.items...), Fields: fieldsOf(v), Tail: Tail{Pending: c.pending(), Turns: c.allTurns()}}, c.last
+	tail := Tail{Pending: c.pending(), Turns: c.allTurns(), Notes: slices.Clone(v.Notes)}
+	for i := range tail.Notes {
+		tail.Notes[i].Text = v.Redact(tail.Notes[i].Text)
+	}
+	return &Page{Thread: name, Version: versionOf(v), Items: append([]*Item{}, c.items...), Fields: fieldsOf(v), Tail: tail}, c.last
 }
 
 // versionOf names the version of a view and of what the user's threads share. It

@@ -34,19 +34,19 @@ func main() {
 	sdk := openai.NewClient(option.WithHTTPClient(&http.Client{Transport: &wire.Transport{}}))
 	request := openai.ChatCompletionNewParams{Model: "gpt-5.4-mini"}
 	request.Messages = append(request.Messages, openai.SystemMessage("You are a support desk."))
-	ask := func(ctx context.Context, _ *loop.Turn) error {
+	desk := loop.Agent{Ask: func(ctx context.Context, _ *loop.Turn) error {
 		answer := sdk.Chat.Completions.NewStreaming(ctx, request)
 		for answer.Next() {
 		}
 		return answer.Err()
-	}
-	tools := []*tool.Tool{tool.Must(tool.New("refund", "Refund an order.", refund,
-		tool.NeedsApproval(money), tool.DecidedBy(state.Only("employee"))))}
+	}}
+	desk.Tools = append(desk.Tools, tool.Must(tool.New("refund", "Refund an order.", refund,
+		tool.NeedsApproval(money), tool.DecidedBy("employee"))))
 	db, err := sqlitestore.Open(ctx, os.Getenv("DB"), nil)
 	check(err)
 	m, err := workspace.Open(context.Background(), db, &workspace.Options{
 		Schema: state.MustSchema(state.Team{"ai": {"customer", "employee"}}),
-		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"ai": {Ask: ask, Tools: tools}}}),
+		Run:    workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"ai": desk}}),
 	})
 	check(err)
 	var people map[string]statehttp.Who // {"Bearer TOKEN": {"User": "ann", "Agent": "customer"}}

@@ -1,11 +1,8 @@
-// How a page follows a chat by its events, whatever it looks like. A snapshot says
-// what is stored. The events say when it has changed, and what is not stored yet:
-// the text that the model is writing, and the fields that a run has set.
+// How a page follows a chat, whatever it looks like. The server tells all of the chat,
+// and then its changes. The types are those of the Go package workspace/page.
 
-const utf8 = new TextEncoder();
-
-// post sends what a person does. An error has the status of the answer, or 0 if
-// the server was not reached.
+// post sends what a person does. An error has the status of the answer, or 0 if the
+// server was not reached.
 export async function post(url, body = {}) {
   let answer;
   try {
@@ -13,120 +10,72 @@ export async function post(url, body = {}) {
   } catch {
     throw Object.assign(new Error("The server is not reached."), { status: 0 });
   }
-  if (!answer.ok) throw Object.assign(new Error((await answer.text()).trim()), { status: answer.status });
-  return answer.json();
+  const said = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw Object.assign(new Error(said.error ?? answer.statusText), { status: answer.status });
+  return said;
 }
 
-// follow calls show with what there is of the chat at a URL, each time when it has
-// changed, until the function that it returns is called:
-//
-//   view    the JSON of workspace.View, or null as long as there is none
-//   fields  the names and descriptions of the fields
-//   values  what the fields have now, in a run that is not committed as well
-//   window  the number of the message with which begins what the model reads
-//   live    the text that the model is writing, or null
-//   online  whether the server is reached
-export function follow(url, show) {
-  const now = { view: null, fields: [], values: {}, window: 0, live: null, online: true };
-  let source = null, seq = 0, changed = null, loading = false, again = false, closed = false;
-
-  // load takes a snapshot. It is called while another one is on its way, too.
-  async function load() {
-    again = true;
-    if (loading) return;
-    loading = true;
-    while (again && !closed) {
-      again = false;
-      const asked = seq;
-      try {
-        const answer = await fetch(url);
-        if (!answer.ok) throw new Error(answer.statusText);
-        Object.assign(now, await answer.json(), { online: true });
-        forget(asked);
-      } catch {
-        now.online = false;
-        again = true;
-      }
-      update();
-      await new Promise((done) => setTimeout(done, again ? 500 : 0));
-    }
-    loading = false;
+// apply returns the page with a change, as page.Page.Apply does. It does not change
+// what the old page has: what is the same object looks the same.
+export function apply(page, c) {
+  if (c.page) return c.page;
+  const next = { ...page, version: c.version, items: page.items.filter((i) => !c.removed?.includes(i.id)) };
+  for (const { behind, item } of c.items ?? []) {
+    const at = next.items.findIndex((i) => i.id === item.id);
+    if (at >= 0) next.items[at] = item;
+    else next.items.splice(next.items.findIndex((i) => i.id === behind) + 1, 0, item);
   }
+  if (c.fields) next.fields = Object.fromEntries(Object.entries({ ...page.fields, ...c.fields }).filter(([, value]) => value !== null));
+  if (c.tail) Object.assign(next, { pending: c.tail.pending, turns: c.tail.turns, notes: c.tail.notes });
+  if (c.delta) next.pending = next.pending?.map((i) => (i.id === c.delta.item ? grown(i, c.delta) : i));
+  return next;
+}
 
-  // forget drops what is stored now, or will never be: of runs that have ended
-  // when the snapshot was asked for.
-  function forget(asked) {
-    const run = now.view.run?.id;
-    if (changed && changed.seq <= asked && changed.run !== run) changed = null;
-    const live = now.live;
-    const stored = live && now.view.messages?.some((m) => m.number >= live.message);
-    if (stored || (live && live.seq <= asked && live.run !== run)) now.live = null;
-  }
+// grown returns an item with a piece more of the answer that is being made.
+function grown(item, d) {
+  const part = item.parts.find((p) => p.id === d.part) ??
+    { id: d.part, kind: d.kind, text: "", cut: d.cut, call: d.kind === "call" ? { name: d.name, state: "open" } : undefined };
+  const more = { ...part, text: (part.text ?? "") + d.text };
+  return { ...item, parts: item.parts.includes(part) ? item.parts.map((p) => (p === part ? more : p)) : [...item.parts, more] };
+}
 
-  function update() {
-    if (closed) return;
-    now.values = { ...now.view?.state.values, ...changed?.values };
-    show(now);
-  }
-
-  function hear(event) {
-    const missed = event.seq !== seq + 1;
-    seq = event.seq;
-    switch (event.kind) {
-      case "delta": {
-        let live = now.live;
-        if (live?.message !== event.message || live.end !== event.offset) { // the text begins, or begins anew
-          live = { run: event.run_id, message: event.message, text: event.offset ? "… " : "", seq };
-        }
-        live.text += event.delta;
-        live.end = event.offset + utf8.encode(event.delta).length;
-        now.live = live;
-        update();
-        break;
-      }
-      case "change":
-        if (changed?.run !== event.run_id) changed = { run: event.run_id, values: {}, seq };
-        for (const e of event.effects ?? []) {
-          if (e.part !== "field") continue;
-          if (e.kind === "set") changed.values[e.field] = e.value;
-          else if (e.kind === "delete") changed.values[e.field] = undefined;
-          else delete changed.values[e.field]; // a piece of a list: the snapshot of the commit has it all
-        }
-        update();
-        break;
-      case "started": // what an earlier attempt has not committed is lost
-        changed = null;
-        now.live = null;
-        load();
-        break;
-      default:
-        load();
-    }
-    if (missed) load();
-  }
-
-  function open() {
-    source = new EventSource(url + "/events");
-    source.onopen = () => (seq = 0);
-    source.onmessage = (message) => hear(JSON.parse(message.data));
+// events listens to a URL while somebody looks at the page: browsers have six
+// connections to a server, for all tabs together. A browser that has lost the
+// connection asks again by itself, with the id of the last event. The function that it
+// returns ends it.
+export function events(url, { opened = () => {}, told, lost = () => {} }) {
+  let source, again, ended = false;
+  const close = () => { source?.close(); clearTimeout(again); };
+  const open = () => {
+    close();
+    if (document.hidden || ended) return;
+    source = new EventSource(url());
+    source.onopen = opened;
+    source.onmessage = (e) => told(JSON.parse(e.data));
     source.onerror = () => {
-      now.online = false;
-      update();
-      if (source.readyState === EventSource.CLOSED && !closed) setTimeout(look, 500); // otherwise the browser tries again
+      const refused = source.readyState === EventSource.CLOSED;
+      if (refused) again = setTimeout(open, 1000);
+      lost(refused);
     };
-  }
-
-  // look follows as long as somebody looks at the page: browsers have six
-  // connections to a server, for all tabs together.
-  function look() {
-    source?.close();
-    if (!document.hidden && !closed) open();
-  }
-  document.addEventListener("visibilitychange", look);
-  look();
-  return () => {
-    closed = true;
-    document.removeEventListener("visibilitychange", look);
-    source?.close();
   };
+  const end = () => { ended = true; close(); document.removeEventListener("visibilitychange", open); };
+  document.addEventListener("visibilitychange", open);
+  open();
+  return end;
+}
+
+// follow calls show with the page of the chat at a URL, each time when it has changed,
+// and whether the server is reached, until the function that it returns is called. The
+// page is null as long as nothing is known, and false if there is no such chat.
+export function follow(url, show) {
+  let page = null;
+  const end = events(() => url + "/events" + (page ? "?from=" + encodeURIComponent(page.version) : ""), {
+    opened: () => show(page, true),
+    told: (change) => show(page = apply(page, change), true),
+    lost: async (refused) => {
+      show(page, false);
+      if (refused && (await fetch(url).catch(() => null))?.status === 404) { end(); show(false, true); }
+    },
+  });
+  return end;
 }

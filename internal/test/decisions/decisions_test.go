@@ -271,10 +271,10 @@ func TestWhoMayDecide(t *testing.T) {
 		agent   string
 		denied  bool
 	}{
-		{"the host", []tool.Option{tool.DecidedBy(state.Only("boss"))}, "", false},
-		{"one of the scope", []tool.Option{tool.DecidedBy(state.Only("boss"))}, "boss", false},
-		{"another one", []tool.Option{tool.DecidedBy(state.Only("boss"))}, "clerk", true},
-		{"a stranger", []tool.Option{tool.DecidedBy(state.Public)}, "nobody", true},
+		{"the host", []tool.Option{tool.DecidedBy("boss")}, "", false},
+		{"one of the scope", []tool.Option{tool.DecidedBy("boss")}, "boss", false},
+		{"another one", []tool.Option{tool.DecidedBy("boss")}, "clerk", true},
+		{"a stranger", []tool.Option{tool.DecidedBy("nobody")}, "nobody", true},
 		{"a stranger without a scope", nil, "nobody", true},
 		{"one of the Team without a scope", nil, "clerk", false},
 	} {

@@ -72,6 +72,7 @@ func (t *transition) resetDamaged() (ids []string, err error) {
 		return nil, err
 	}
 	t.Run, t.Queue, t.QueueBytes, t.DeadLetters = nil, blobList{First: t.Queue.Next, Next: t.Queue.Next}, 0, deadLetters{}
+	t.Notes = ""
 	t.Endings, t.Outcomes, t.Records.Levels, t.RecordBytes, t.Purge, t.Suspended, t.Expires, t.Past = "", "", nil, 0, 0, 0, 0, past{}
 	if err := t.empty(ids, outcomes); err != nil {
 		return nil, err

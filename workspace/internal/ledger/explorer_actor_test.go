@@ -689,6 +689,28 @@ func (a *actor) discard() {
 	})
 }
 
+func (a *actor) rename() {
+	c := &call{kind: "rename", note: note{Text: []string{"", "a", "b"}[a.x.rng.IntN(3)]}}
+	_ = a.do(c, func(ctx context.Context, l *Ledger) error {
+		_, err := l.Rename(ctx, c.note.Text)
+		return err
+	})
+}
+
+// note notes something about a message, which needs not be there.
+func (a *actor) note() {
+	h, err := a.process.ledger.ReadHead(context.Background())
+	if err != nil {
+		a.failed(err)
+		return
+	}
+	c := &call{kind: "note", epoch: h.Epoch, note: note{1 + a.x.rng.IntN(6), []string{"", "a", "b", "c"}[a.x.rng.IntN(4)]}}
+	_ = a.do(c, func(ctx context.Context, l *Ledger) error {
+		_, err := l.SetNote(ctx, h, work.Note{Message: c.note.Message, Text: c.note.Text})
+		return err
+	})
+}
+
 func (a *actor) cancel() {
 	w := a.x.ghost.world
 	if w.run == nil {

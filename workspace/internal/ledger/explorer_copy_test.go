@@ -39,7 +39,23 @@ func (w *world) settled() text {
 
 // sketch returns what a copy of a world has, in short.
 func (g *ghost) sketch(w *world) string {
-	return fmt.Sprint(w.settled().encode(), g.waiting(w), w.dead, w.done)
+	return fmt.Sprint(w.settled().encode(), g.waiting(w), w.dead, w.done, w.name, w.settledNotes())
+}
+
+// settledNotes returns the notes about messages of the settled text.
+func (w *world) settledNotes() []note {
+	last := w.settled().last
+	return slices.DeleteFunc(slices.Clone(w.notes), func(n note) bool { return n.Message > last })
+}
+
+// noted returns notes with another one, of which there is room for three.
+func noted(notes []note, n note) []note {
+	notes = slices.DeleteFunc(slices.Clone(notes), func(o note) bool { return o.Message == n.Message })
+	if n.Text != "" {
+		notes = append(notes, n)
+	}
+	slices.SortFunc(notes, func(a, b note) int { return a.Message - b.Message })
+	return notes[max(0, len(notes)-3):]
 }
 
 func sketchOf(c Copy) string {
@@ -54,14 +70,18 @@ func sketchOf(c Copy) string {
 	for _, o := range c.Outcomes {
 		done = append(done, ending{o.ID, string(o.Ending)})
 	}
-	return fmt.Sprint(string(c.Content.Encode()), waiting, dead, done)
+	var notes []note
+	for _, n := range c.Notes {
+		notes = append(notes, note{n.Message, n.Text})
+	}
+	return fmt.Sprint(string(c.Content.Encode()), waiting, dead, done, c.Name, notes)
 }
 
 // imports applies an import to a world.
 func (g *ghost) imports(w *world, from *world) {
 	w.version, w.deleted = w.version+1, false
 	w.text, w.queue, w.dead, w.done = from.settled(), g.waiting(from), from.dead, from.done
-	w.stands, w.joins = from.stands, from.joins
+	w.stands, w.joins, w.name, w.notes = from.stands, from.joins, from.name, from.settledNotes()
 	w.forgotten = g.without(w.forgotten, g.heldBy(w))
 	for _, id := range g.heldBy(w) {
 		g.accepted[id] = true

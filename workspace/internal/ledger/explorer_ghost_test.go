@@ -31,6 +31,8 @@ type world struct {
 	purge                      uint64  // the version that replaced or deleted a secret, if one is to go
 	gone                       uint64  // the version before which nothing may be left
 	start                      uint64  // the version of the snapshot
+	name                       string
+	notes                      []note // ordered by their numbers
 }
 
 // period is the run of a world.
@@ -78,11 +80,12 @@ type call struct {
 	purge   bool
 	force   bool
 
-	healthy bool     // no other process is alive
-	from    *world   // of which an import has a copy
-	early   bool     // for an expiry that removes nothing yet
-	strict  bool     // its process cannot use the field alien
-	limit   int      // the number of messages before its own that it accepts
+	healthy bool   // no other process is alive
+	from    *world // of which an import has a copy
+	early   bool   // for an expiry that removes nothing yet
+	strict  bool   // its process cannot use the field alien
+	limit   int    // the number of messages before its own that it accepts
+	note    note
 	checked []string // what it has checked, each as checkOf returns it
 	seq     uint64   // of the head that it has written last
 	applied int      // how often it has taken effect, failovers included
@@ -622,6 +625,14 @@ func (g *ghost) step(w *world, c *call) {
 		need(takeDead(c.id) || takeQueued(c.id), "there is no such message")
 		stand(c.id, false)
 		other(c.id, work.EndingDiscarded)
+	case "rename", "note":
+		need(w.seq > 1 && !w.deleted, "there is no workspace")
+		if c.kind == "rename" {
+			w.name = c.note.Text
+			return
+		}
+		need(c.epoch == w.epoch, "it was meant for epoch %d, and not for %d", c.epoch, w.epoch)
+		w.notes = noted(w.notes, c.note)
 	case "withdraw":
 		if w.run != nil && w.run.id == c.id {
 			need(w.run.lease == "", "the run is held")
@@ -652,7 +663,7 @@ func (g *ghost) step(w *world, c *call) {
 		w.token++
 		w.version++
 		w.run, w.queue, w.dead, w.stands, w.joins, w.text = nil, nil, nil, nil, nil, text{}
-		w.purge, w.gone = 0, w.version
+		w.purge, w.gone, w.name, w.notes = 0, w.version, "", nil
 		if c.kind == "delete" {
 			w.forgotten = maps.Clone(w.forgotten)
 			if w.forgotten == nil {
@@ -814,6 +825,9 @@ func (g *ghost) compare(w, old *world, h *sight, c *call) {
 	}
 	if !slices.Equal(got.done, w.done) {
 		g.x.violated("the head has endings %v, not %v", got.done, w.done)
+	}
+	if h.Name != w.name || !slices.Equal(got.notes, w.notes) {
+		g.x.violated("the head has the name %q and notes %v, not %q and %v", h.Name, got.notes, w.name, w.notes)
 	}
 	if (h.Deleted != "") != w.deleted {
 		g.x.violated("the head says that it was deleted at %q", h.Deleted)

@@ -98,7 +98,7 @@ var happenings = []string{
 	"steps", "writes", "views", "crashes", "takeovers", "rollbacks", "resets", "compactions", "dead", "conflicts", "unknown", "unsure",
 	"duplicates", "stale", "landed", "failovers", "rolledBack",
 	"submit", "commit", "finish", "fail", "renew", "takeOver", "update", "reset", "compact",
-	"again", "release", "retry", "discard", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited",
+	"again", "release", "retry", "discard", "rename", "note", "cancel", "delete", "accept", "withdraw", "vacant", "dropped", "answered", "alien", "crowd", "stopped", "waited",
 	"vacated", "beat", "replaced", "evidence", "silence",
 	"joined", "joinedEnded", "joinedLeft", "copies", "import", "fates", "expired", "loaded", "pasts", "purges", "looks",
 }
@@ -139,6 +139,7 @@ func newExplorer(seed uint64, tracing bool) *explorer {
 		{(*actor).retry, w(5)}, {(*actor).discard, w(2)}, {(*actor).cancel, w(1)}, {(*actor).delete, w(1) / 2}, {(*actor).accept, 1 + w(2)},
 		{(*actor).ticket, w(2)}, {(*actor).withdraw, w(1)}, {(*actor).beat, 2 + w(3)}, {(*actor).ask, w(1)}, {(*actor).vacate, w(3)},
 		{(*actor).copy, copies}, {(*actor).imports, 2 * copies}, {(*actor).delete, (copies + expiries) / 2}, {(*actor).expire, 3 * expiries},
+		{(*actor).rename, w(1)}, {(*actor).note, w(3)},
 	}
 	x.acts2 = []act{
 		{(*actor).commit, 4 + w(8)}, {(*actor).finish, 2 + w(6)}, {(*actor).fail, w(5)}, {(*actor).renew, w(3)}, {(*actor).forget, w(1)},
@@ -381,10 +382,10 @@ func (x *explorer) final() {
 func TestExplorer(t *testing.T) {
 	// Small limits are reached with few writes.
 	document.SweepAfter = 0
-	maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 5, 2, 3, 2, 12
+	maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody, maxNoteBytes = 5, 2, 3, 2, 12, 320
 	snapshotPartBytes, recordPartBytes, firstRecords, segmentPart = 1<<10, 1<<10, 2, 2
 	t.Cleanup(func() {
-		maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody = 16, 4, 16, 64, 256
+		maxOps, listFanout, maxEnded, maxDeadLetters, maxInlineBody, maxNoteBytes = 16, 4, 16, 64, 256, 64<<10
 		snapshotPartBytes, recordPartBytes, firstRecords, segmentPart = 256<<10, 256<<10, 64, 2048
 	})
 	wanted := happenings

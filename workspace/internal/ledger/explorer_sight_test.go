@@ -52,6 +52,8 @@ type sight struct {
 	Expires   int64 `json:"expires_ms"`
 	Purge     uint64
 	Deleted   string
+	Name      string
+	Notes     string
 }
 
 // sightSegment is a segment of the past.
@@ -75,6 +77,12 @@ type sightMessage struct {
 type sightList struct {
 	First, Next uint64
 	Levels      []string
+}
+
+// note is what was noted about a message.
+type note struct {
+	Message int
+	Text    string
 }
 
 // ending is the outcome of a message.
@@ -225,6 +233,17 @@ func (g *ghost) dead(h *sight) []string {
 	return ids
 }
 
+// notes returns the notes.
+func (g *ghost) notes(h *sight) (list []note) {
+	if h.Notes == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(g.blob(h.Notes)), &list); err != nil {
+		g.x.violated("the notes: %v", err)
+	}
+	return list
+}
+
 // done returns the endings that the head knows, the newest last.
 func (g *ghost) done(h *sight, records map[uint64]string) []ending {
 	list := []ending{}
@@ -349,6 +368,7 @@ func (g *ghost) refer(h *sight) {
 type shown struct {
 	queue, dead []string
 	done        []ending
+	notes       []note
 }
 
 func (g *ghost) look(h *sight) shown {
@@ -367,7 +387,7 @@ func (g *ghost) look(h *sight) shown {
 			g.blob(part)
 		}
 	}
-	return shown{g.queue(h), g.dead(h), g.done(h, g.records(h))}
+	return shown{g.queue(h), g.dead(h), g.done(h, g.records(h)), g.notes(h)}
 }
 
 func (g *ghost) check(l *Ledger, h *sight, at Position, want text) {

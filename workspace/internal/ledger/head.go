@@ -68,8 +68,11 @@ type Head struct {
 	// of none.
 	Kept uint64 `json:"kept,omitempty"`
 
-	// Title is what the program calls the conversation.
+	// Title is what the program calls the conversation, and Name what a person does.
 	Title string `json:"title,omitempty"`
+	Name  string `json:"name,omitempty"`
+	// Notes names the blob with what was noted about messages.
+	Notes string `json:"notes,omitempty"`
 
 	keyID string // of the key with which it is sealed, or ""
 }

@@ -81,6 +81,8 @@ func (h *Head) appendJSON(b []byte) []byte {
 		b = appendUint(b, "kept", h.Kept)
 	}
 	b = appendOptional(b, "title", h.Title)
+	b = appendOptional(b, "name", h.Name)
+	b = appendOptional(b, "notes", h.Notes)
 	return append(b, '}')
 }
 

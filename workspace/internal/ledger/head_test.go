@@ -39,6 +39,8 @@ func someHead() *Head {
 		Purge:       5,
 		Kept:        2,
 		Title:       "t",
+		Name:        "n",
+		Notes:       "m",
 		Closed:      true,
 		Sweeping:    true,
 	}

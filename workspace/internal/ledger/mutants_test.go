@@ -338,6 +338,18 @@ var mutants = []mutant{
 		{"queue.go", "			if m.ID == id {\n				found = true", "			if m.ID != \"\" {\n				found = true"},
 		{"queue.go", "!found && hash == idHash(id) {", "!found && hash != \"\" {"},
 	}},
+	{name: "a note stays with a number that begins again", edits: []textEdit{
+		{"note.go", "!t.Exists() || t.Epoch != of.Epoch {", "!t.Exists() {"},
+	}},
+	{name: "a reset keeps the notes", edits: []textEdit{
+		{"operation.go", "return t.setNotes(nil)", "return nil"},
+	}},
+	{name: "the blob of notes is left behind", edits: []textEdit{
+		{"note.go", "		t.dropBlob(t.Notes)\n", ""},
+	}},
+	{name: "a note about a message that is lost goes with a copy", edits: []textEdit{
+		{"transfer.go", "n.Message >= next", "n.Message > next+1000"},
+	}},
 	{name: "a cancel ends another run", edits: []textEdit{
 		{"operation.go", "if t.Run == nil || t.Run.RunID != runID {", "if t.Run == nil {"},
 	}},

@@ -186,7 +186,7 @@ func (t *transition) empty(ids []string, outcomes []Outcome) error {
 	t.Chain = hash([]byte(t.Chain), []byte("reset"))
 	t.Records.First, t.Records.Next = t.Version, t.Version
 	t.Snapshot = &snapshot{Position: t.Position()}
-	t.Ended, t.Title = "", ""
+	t.Ended, t.Title, t.Name = "", "", ""
 	return t.setOutcomes(outcomes)
 }
 
@@ -223,7 +223,7 @@ func (t *transition) dropContent() error {
 		return err
 	}
 	t.Snapshot, t.Purge, t.Suspended, t.Expires = nil, 0, 0, 0
-	return nil
+	return t.setNotes(nil)
 }
 
 // Delete deletes the workspace. What is left is a head that says so, with what

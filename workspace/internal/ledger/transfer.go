@@ -13,6 +13,8 @@ import (
 type Copy struct {
 	Content     *document.Document `json:"-"`
 	Title       string             `json:"-"`
+	Name        string             `json:"name,omitempty"`
+	Notes       []work.Note        `json:"notes,omitempty"`
 	Messages    []Message          `json:"messages,omitempty"` // those that wait, with their bodies, the next first
 	DeadLetters []DeadLetter       `json:"dead_letters,omitempty"`
 	Outcomes    []Outcome          `json:"ended,omitempty"`
@@ -40,7 +42,13 @@ func (l *Ledger) Copy(ctx context.Context) (c Copy, err error) {
 			return err
 		}
 		c.Messages = slices.DeleteFunc(c.Messages, func(m Message) bool { return m.Ticket })
-		c.Content, err = l.Content(ctx, h, h.settled())
+		if c.Content, err = l.Content(ctx, h, h.settled()); err != nil {
+			return err
+		}
+		next := c.Content.NextNumber() // the others are given to other messages
+		c.Name = h.Name
+		c.Notes, err = l.Notes(ctx, h)
+		c.Notes = slices.DeleteFunc(slices.Clone(c.Notes), func(n work.Note) bool { return n.Message >= next })
 		return err
 	})
 	return c, err
@@ -93,10 +101,13 @@ func (l *Ledger) Import(ctx context.Context, c Copy, lease Lease) (*Head, error)
 		if err == nil {
 			err = t.restoreMessages(c)
 		}
+		if err == nil {
+			err = t.setNotes(c.Notes)
+		}
 		if err != nil {
 			return err
 		}
-		t.Title = c.Title
+		t.Title, t.Name = c.Title, c.Name
 		return t.beginNextRun(lease.Vacant())
 	})
 }

@@ -146,7 +146,7 @@ func (c *contentReader) liveBlobs(ctx context.Context, h *Head) iter.Seq2[string
 				return
 			}
 		}
-		for _, name := range []string{h.Endings, h.Outcomes, h.DeadLetters.Blob} {
+		for _, name := range []string{h.Endings, h.Outcomes, h.DeadLetters.Blob, h.Notes} {
 			if name != "" && !yield(name, nil) {
 				return
 			}

@@ -1,7 +1,6 @@
 package browsertest
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,8 +21,8 @@ import (
 // talk is the conversation as the page shows it.
 const talk = `document.getElementById("talk").innerText`
 
-// TestWebTwoTabs follows one chat in two tabs, word by word, and decides in one what
-// the other has asked for.
+// TestWebTwoTabs follows one chat in two tabs, word by word, and sees there what an
+// employee decides.
 func TestWebTwoTabs(t *testing.T) {
 	goOn := make(chan struct{})
 	w := newWeb(t, answers(func(said, role string, r *http.Request, s stream) {
@@ -48,8 +47,9 @@ func TestWebTwoTabs(t *testing.T) {
 	two.hasText("Half of it, and the rest.")
 	one.hasText("Half of it, and the rest.")
 	two.says("Refund #W1002")
-	one.hasText("Refund needs your approval")
-	one.tap("Approve")
+	one.hasText("Refund waits for an employee")
+	require.NotContains(t, one.text(), "Approve", "it is not the customer who decides")
+	w.staff(t, one).tap("Approve")
 	two.hasText("Half of it")
 	goOn <- struct{}{}
 	for _, tb := range []*tab{one, two} {
@@ -58,7 +58,7 @@ func TestWebTwoTabs(t *testing.T) {
 	}
 	require.Equal(t, evaluate[string](one, talk), evaluate[string](two, talk))
 	state := `document.getElementById("fields").innerText`
-	require.Contains(t, evaluate[string](one, state), "249")
+	require.Contains(t, evaluate[string](one, state), "249.00")
 	require.Equal(t, evaluate[string](one, state), evaluate[string](two, state))
 }
 
@@ -109,39 +109,32 @@ func TestWebKilled(t *testing.T) {
 	tb.hasText("All about the first")
 	tb.hasText("All about the second")
 	tb.until(`!document.querySelector(".live,.faint")`)
-	require.Equal(t, "the first Edit All about the first the second Edit All about the second",
+	require.Equal(t, "the first Edit All about the first Helpful Not helpful the second Edit All about the second Helpful Not helpful",
 		strings.Join(strings.Fields(evaluate[string](tb, talk)), " "))
 	require.True(t, evaluate[bool](tb, "window.before"), "the page was not loaded again")
 	require.NotEmpty(t, tb.forgive())
 }
 
-// TestWebMissedEvents takes events out of the stream: the page sees that, and takes
-// a snapshot.
-func TestWebMissedEvents(t *testing.T) {
+// TestWebCutOff cuts the connections of a page again and again, in the middle of
+// events. It shows what a page shows that was never cut off.
+func TestWebCutOff(t *testing.T) {
 	w := newWeb(t, nil)
 	p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: w.addr})
 	p.FlushInterval = -1
+	var streams, resumed atomic.Int32
 	p.ModifyResponse = func(r *http.Response) error {
-		if !strings.HasSuffix(r.Request.URL.Path, "/events") {
+		if !strings.HasSuffix(r.Request.URL.Path, "/events") || r.Request.URL.Path == "/api/events" {
 			return nil
 		}
-		body, out := r.Body, new(io.PipeWriter)
-		r.Body, out = io.Pipe()
-		go func() {
-			defer body.Close()
-			lines := bufio.NewScanner(body)
-			for n := 0; lines.Scan(); {
-				if strings.HasPrefix(lines.Text(), "data: ") {
-					if n++; n > 2 && n%3 != 0 && !strings.Contains(lines.Text(), "summary") { // most of what happens in a run
-						continue
-					}
-				}
-				if _, err := fmt.Fprintln(out, lines.Text()); err != nil {
-					return
-				}
-			}
-			_ = out.CloseWithError(lines.Err())
-		}()
+		n := streams.Add(1)
+		if r.Request.Header.Get("Last-Event-ID") != "" {
+			resumed.Add(1)
+		}
+		body := r.Body
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("retry: 20\n\n"), io.LimitReader(body, int64(400+n*n*80))), body}
 		return nil
 	}
 	server := httptest.NewServer(p)
@@ -155,12 +148,15 @@ func TestWebMissedEvents(t *testing.T) {
 	tb.says("Refund it.")
 	tb.hasText("two or three working days")
 	tb.until(`!document.querySelector(".live,.works,.faint")`)
-	tb.until(`document.querySelectorAll("#fields section").length === 4`)
+	tb.until(`document.querySelectorAll("#fields section").length === 5`)
+	require.Greater(t, streams.Load(), int32(3))
+	require.Positive(t, resumed.Load())
 
 	whole := newTab(t, "http://"+w.addr)
 	whole.open("/#" + evaluate[string](tb, "location.hash.slice(1)"))
 	whole.hasText("two or three working days")
 	require.Equal(t, evaluate[string](whole, talk), evaluate[string](tb, talk))
+	tb.forgive() // that connections were cut
 }
 
 // TestWebText lets a person, a model and a tool say markup. All of it is text.
@@ -173,7 +169,7 @@ func TestWebText(t *testing.T) {
 			s.end()
 		case strings.HasPrefix(said, "refund"):
 			s.call(`<b id=c>`, "refund", fmt.Sprintf(`{"order":%q,"amount":249}`, attack))
-		case strings.HasPrefix(said, "fail"):
+		case strings.HasPrefix(said, "fail") && role == "user":
 			http.Error(s, `{"error":{"message":"<b>no</b>"}}`, http.StatusBadRequest)
 		default:
 			s.call("call_1", "look_up_order", fmt.Sprintf(`{"order":%q}`, attack))
@@ -190,20 +186,38 @@ func TestWebText(t *testing.T) {
 	tb.says("look up " + attack)
 	tb.hasText("The tool says: tool \"look_up_order\": there is no order " + attack)
 	tb.says("refund " + attack)
-	tb.hasText("Refund needs your approval")
+	tb.hasText("Refund waits for an employee")
 	tb.says("fail " + attack)
-	tb.hasText("The desk could not answer this")
-	tb.tap("Approve")
+	tb.hasText("The desk could not answer")
+	w.staff(t, tb).tap("Approve")
 	tb.until(`document.querySelectorAll(".chip").length === 2`)
 	evaluate[bool](tb, `document.querySelectorAll("details").forEach(d => d.open = true), true`)
 	tb.picture("web-text")
 	require.Equal(t, 0, evaluate[int](tb, `document.querySelectorAll("img, #talk script, #fields script, #list script, b#c, dl b, .said b").length`))
-	require.GreaterOrEqual(t, strings.Count(tb.text(), attack), 9)
+	require.GreaterOrEqual(t, strings.Count(tb.text(), attack), 8)
 	require.Contains(t, evaluate[string](tb, "document.title"), "Support desk")
 }
 
+// TestWebMarkdown shows what a model writes as Markdown, with links to pages only.
+func TestWebMarkdown(t *testing.T) {
+	w := newWeb(t, answers(func(_, _ string, _ *http.Request, s stream) {
+		s.say("## Orders\n\n1. **one**\n2. `two`\n\n[a page](https://example.com/x) [mail](mailto:a@example.com) ")
+		s.say("[no page](javascript:void%200) [data](data:text/html,x) [file](/admin) ![a picture](https://example.com/p.png) <i>not HTML</i>\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+		s.end()
+	}))
+	tb := w.tab(t)
+	tb.says("**Hello**")
+	tb.until(`document.querySelector(".markdown td") && !document.querySelector(".live")`)
+	require.Equal(t, []string{"https://example.com/x", "mailto:a@example.com", "https://example.com/p.png"},
+		evaluate[[]string](tb, `[...document.querySelectorAll(".markdown a")].map(a => a.href)`))
+	require.Equal(t, "one two", evaluate[string](tb, `document.querySelector(".markdown strong").innerText + " " + document.querySelector(".markdown code").innerText`))
+	require.Equal(t, 0, evaluate[int](tb, `document.querySelectorAll(".markdown i, .markdown img, .user strong").length`))
+	require.Contains(t, tb.text(), "<i>not HTML</i>")
+	tb.picture("web-markdown")
+}
+
 // TestWebRetry tries a message again that has failed, removes one that waits, and
-// stops an answer, which stays with its question.
+// stops an answer, half of which stays with its question.
 func TestWebRetry(t *testing.T) {
 	var asked atomic.Int32
 	w := newWeb(t, answers(func(said, _ string, r *http.Request, s stream) {
@@ -220,7 +234,8 @@ func TestWebRetry(t *testing.T) {
 	}))
 	tb := w.tab(t)
 	tb.says("one")
-	tb.hasText("The desk could not answer this")
+	tb.hasText("The desk could not answer")
+	require.NotContains(t, tb.text(), "400", "why is for programmers")
 	tb.tap("Try again")
 	tb.hasText("Answer 2 to one")
 	tb.until(`!document.querySelector(".card,.live")`)
@@ -233,9 +248,116 @@ func TestWebRetry(t *testing.T) {
 	tb.tap("Stop")
 	tb.until(`!document.querySelector(".live,.works")`)
 	tb.hasText("Half of it")
+	tb.hasText("Stopped")
 	tb.says("four")
 	tb.hasText("Answer 4 to four")
 	tb.hasText("Half of it")
+	tb.do(chromedp.Reload())
+	tb.hasText("Answer 4 to four")
+	tb.hasText("Half of it")
+}
+
+// TestWebDropAll removes all messages together that have failed, and sees that they did
+// without scrolling.
+func TestWebDropAll(t *testing.T) {
+	var works atomic.Bool
+	w := newWeb(t, answers(func(said, _ string, _ *http.Request, s stream) {
+		if !works.Load() {
+			http.Error(s, "{}", http.StatusBadRequest)
+			return
+		}
+		s.say("Answer to " + said)
+		s.end()
+	}))
+	tb := w.tab(t)
+	for i, text := range []string{"one", "two", "three"} {
+		tb.says(text)
+		tb.until(fmt.Sprintf(`document.querySelectorAll(".under").length === %d && document.querySelector("#failed .card")`, i+1))
+	}
+	tb.hasText("3 messages could not be answered")
+	tb.size(375, 600)
+	require.True(t, evaluate[bool](tb, `(r => r.top >= 0 && r.bottom <= innerHeight)(document.querySelector("#failed .card").getBoundingClientRect())`))
+	tb.picture("web-failed-all")
+	works.Store(true)
+	tb.tap("Try again") // the last one, beside it
+	tb.hasText("Answer to three")
+	tb.hasText("2 messages could not be answered")
+	tb.tap("Drop all")
+	tb.until(`!document.querySelector("#failed .card")`)
+	tb.until(`!document.querySelector("#talk").innerText.includes("Not answered")`)
+	tb.hasText("Answer to three")
+}
+
+// TestWebFields lets a customer and an employee edit fields of their own. The one of the
+// employee is not shown to the customer.
+func TestWebFields(t *testing.T) {
+	w := newWeb(t, nil)
+	tb := w.tab(t)
+	tb.says("Where is order #W1002?")
+	tb.hasText("Do you want me to refund it?")
+	tb.until(`!document.querySelector(".live,.works")`)
+	tb.enters("email", "ann@example.com")
+	staff := w.staff(t, tb)
+	staff.hasText("ann@example.com")
+	require.Contains(t, staff.text(), "low", "the risk")
+	staff.enters("memo", "a good customer")
+	staff.do(chromedp.Reload())
+	staff.until(`document.querySelector("input[name=memo]")?.value === "a good customer"`)
+	require.False(t, evaluate[bool](staff, `!!document.querySelector("input[name=email]")`))
+	tb.says("Refund it.")
+	staff.hasText("Refund needs your approval")
+	staff.tap("Approve")
+	tb.hasText("I write to ann@example.com when they are there.")
+	require.NotContains(t, tb.text(), "Memo")
+	require.NotContains(t, tb.text(), "Risk")
+	require.Equal(t, "ann@example.com", evaluate[string](tb, `document.querySelector("input[name=email]").value`))
+}
+
+// TestWebRate renames a chat, and says what an answer was worth: both stay.
+func TestWebRate(t *testing.T) {
+	w := newWeb(t, nil)
+	tb := w.tab(t)
+	tb.says("Where is order #W1002?")
+	tb.hasText("Do you want me to refund it?")
+	tb.until(`!document.querySelector(".live,.works")`)
+	tb.tap("Helpful")
+	tb.until(`document.querySelector(".thumb[aria-pressed=true]")?.innerText === "Helpful"`)
+	tb.tap("Not helpful")
+	tb.until(`document.querySelector(".thumb[aria-pressed=true]")?.innerText === "Not helpful"`)
+	evaluate[bool](tb, `window.prompt = () => "My machine", true`)
+	tb.tap("Rename")
+	tb.until(`document.getElementById("title").innerText === "My machine" && document.querySelector("#list .name").innerText === "My machine"`)
+	tb.do(chromedp.Reload())
+	tb.until(`document.querySelector(".thumb[aria-pressed=true]")?.innerText === "Not helpful"`)
+	tb.until(`document.getElementById("title").innerText === "My machine"`)
+	require.Equal(t, 0, evaluate[int](w.staff(t, tb), `document.querySelectorAll(".thumb").length`))
+	tb.size(375, 800)
+	tb.quiet("dark")
+	tb.picture("web-rate")
+}
+
+// TestWebUpload sends a picture, without its size and what else a camera has noted.
+func TestWebUpload(t *testing.T) {
+	w := newWeb(t, nil)
+	tb := w.tab(t)
+	evaluate[bool](tb, `(async () => {
+		const canvas = Object.assign(document.createElement("canvas"), { width: 1600, height: 800 }), on = canvas.getContext("2d");
+		on.fillStyle = "teal";
+		on.fillRect(0, 0, 1600, 800);
+		const files = new DataTransfer();
+		files.items.add(new File([await new Promise(done => canvas.toBlob(done))], "machine.png", { type: "image/png" }));
+		document.getElementById("file").files = files.files;
+		return document.getElementById("file").dispatchEvent(new Event("change"));
+	})()`, chromedp.EvalAwaitPromise)
+	tb.until(`document.querySelector("#pictures img")`)
+	tb.picture("web-upload")
+	tb.says("It is broken")
+	tb.hasText("Thank you for the picture.")
+	tb.until(`!document.querySelector(".live,.works,.faint,#pictures img")`)
+	tb.do(chromedp.Reload())
+	tb.until(`document.querySelector(".user img")?.naturalWidth === 1280`)
+	require.Contains(t, evaluate[string](tb, talk), "It is broken")
+	tb.picture("web-uploaded")
 }
 
 // TestWebEdit edits what was said, and asks again in another chat.
@@ -279,17 +401,27 @@ func TestWebKeyboard(t *testing.T) {
 	}
 	focus("#W1002 arrived broken. Refund it.")
 	tb.press("\r")
-	tb.hasText("Refund needs your approval")
+	tb.hasText("Refund waits for an employee")
 	require.Equal(t, "text", evaluate[string](tb, "document.activeElement.id"), "who has asked can go on to write")
+	customer := tb
+	tb = w.staff(t, customer)
 	focus("Approve")
 	tb.press("\r")
 	tb.hasText("two or three working days")
 	tb.until(`document.querySelector(".chip.done")`)
-	require.Equal(t, "text", evaluate[string](tb, "document.activeElement.id"))
-	focus("refund #W1002, 249 done")
+	require.Equal(t, "scroll", evaluate[string](tb, "document.activeElement.id"))
+	tb = customer
+	tb.hasText("two or three working days")
+	tb.until(`document.querySelector(".chip.done")`)
+	focus("refund #W1002, €249.00 done")
 	tb.press("\r")
 	tb.until(`document.querySelector("details").open`)
 	tb.size(360, 800)
+	focus("Chats")
+	tb.press("\r")
+	focus("Close")
+	tb.press("\r")
+	tb.until(`!document.querySelector(":popover-open")`)
 	focus("Chats")
 	tb.press("\r")
 	focus("New chat")
@@ -311,17 +443,17 @@ func TestWebChats(t *testing.T) {
 		tb.until(fmt.Sprintf(`document.getElementById("title").innerText === %q`, said))
 	}
 	tb.says("It arrived broken. Refund it.")
-	tb.hasText("Refund needs your approval")
+	tb.hasText("Refund waits for an employee")
 	rows := `[...document.querySelectorAll("#list .name")].map(e => e.innerText).join()`
 	tb.until(rows + `=== "Where is order #W1002?,Where is order #W1003?,Refund order #W1001, please."`)
-	tb.until(`document.querySelector("#list a[aria-current]").innerText.includes("needs you")`)
+	tb.until(`document.querySelector("#list a[aria-current]").innerText.includes("waits")`)
 	evaluate[bool](tb, `document.activeElement.blur(), true`)
 	tb.quiet("light")
 	tb.picture("web-picture")
 	tb.tap("Refund order #W1001, please. now")
 	tb.hasText("39.90 euros for #W1001 are on their way")
 	require.NotContains(t, evaluate[string](tb, talk), "#W1002")
-	require.Contains(t, evaluate[string](tb, `document.getElementById("fields").innerText`), "39.9")
+	require.Contains(t, evaluate[string](tb, `document.getElementById("fields").innerText`), "39.90")
 	tb.do(chromedp.NavigateBack())
-	tb.hasText("Refund needs your approval")
+	tb.hasText("Refund waits for an employee")
 }

@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -70,28 +71,47 @@ var chats = []chatSituation{
 		tb.says("Where is order #W1002?")
 		tb.hasText("Do you want me to refund it?")
 		tb.says("Yes, it arrived broken. Refund it.")
-		tb.hasText("Refund needs your approval")
+		tb.hasText("Refund waits for an employee")
 		return tb
 	}},
 	{"refused", func(t *testing.T) *tab {
-		tb := newWeb(t, nil).tab(t)
+		w := newWeb(t, nil)
+		tb := w.tab(t)
 		tb.says("Refund #W1002")
-		tb.hasText("Refund needs your approval")
-		tb.tap("Refuse")
+		tb.hasText("Refund waits for an employee")
+		w.staff(t, tb).tap("Refuse")
 		tb.hasText("Then I leave it as it is.")
 		tb.until(`document.querySelector(".chip.refused")`)
-		tb.tap("refund #W1002, 249 refused")
+		tb.tap("refund #W1002, €249.00 refused")
 		return tb
 	}},
+	{"staff-empty", func(t *testing.T) *tab {
+		w := newWeb(t, nil)
+		tb := newTab(t, "http://"+w.addr)
+		tb.open("/staff/")
+		tb.hasText("Which chat do you want to see?")
+		return tb
+	}},
+	{"staff", func(t *testing.T) *tab {
+		w := newWeb(t, nil)
+		tb := w.tab(t)
+		tb.says("#W1002 arrived broken. Refund it.")
+		tb.hasText("Refund waits for an employee")
+		staff := w.staff(t, tb)
+		staff.hasText("Refund needs your approval")
+		return staff
+	}},
 	{"done", func(t *testing.T) *tab {
-		tb := newWeb(t, nil).tab(t)
+		w := newWeb(t, nil)
+		tb := w.tab(t)
 		tb.says("Where is order #W1003?")
 		tb.hasText("Do you want me to refund it?")
 		tb.says("Yes, refund it.")
-		tb.hasText("Refund needs your approval")
-		tb.tap("Approve")
+		tb.hasText("Refund waits for an employee")
+		tb.enters("email", "ann@example.com")
+		w.staff(t, tb).tap("Approve")
 		tb.hasText("two or three working days")
-		tb.until(`document.querySelectorAll("#fields section").length === 4`)
+		tb.until(`document.querySelectorAll("#fields section").length === 5`)
 		return tb
 	}},
 	{"failed", func(t *testing.T) *tab {
@@ -99,7 +119,7 @@ var chats = []chatSituation{
 		tb.says("Where is order #W1003?")
 		tb.hasText("Do you want me to refund it?")
 		tb.says("Let the desk fail.")
-		tb.hasText("The desk could not answer this")
+		tb.hasText("The desk could not answer")
 		return tb
 	}},
 	{"stopped", func(t *testing.T) *tab {
@@ -142,7 +162,7 @@ var chats = []chatSituation{
 		tb.says("Say " + longWord)
 		tb.hasText("There is no order " + longWord)
 		tb.says("Refund " + longWord)
-		tb.hasText("Refund needs your approval")
+		tb.hasText("Refund waits for an employee")
 		return tb
 	}},
 	{"thousand", func(t *testing.T) *tab {
@@ -162,9 +182,8 @@ var chats = []chatSituation{
 		tb.hasText("Answer 499")
 		tb.says("Hello")
 		tb.hasText("Which order is it about?")
-		tb.until(`document.querySelector(".window")`)
-		require.Equal(t, 1001, evaluate[int](tb, `document.querySelectorAll("#talk li").length`), "1 000 messages and the mark")
-		evaluate[bool](tb, `document.querySelector(".window").scrollIntoView({block: "center"}), true`)
+		tb.until(`document.querySelectorAll("#talk > li").length === 1000`)
+		evaluate[bool](tb, `document.getElementById("scroll").scrollTo(0, 1000), true`)
 		t.Logf("a change of the page takes %.1f ms", evaluate[float64](tb, `(begin => {
 			for (let i = 0; i < 20; i++) document.getElementById("text").dispatchEvent(new Event("input"));
 			return (performance.now() - begin) / 20;
@@ -173,21 +192,17 @@ var chats = []chatSituation{
 	}},
 	{"fields", func(t *testing.T) *tab {
 		w := newWeb(t, nil)
-		tb := newTab(t, w.proxy(t, func(view map[string]any, fields *[]any) {
-			values := view["state"].(map[string]any)["values"].(map[string]any)
+		tb := newTab(t, w.proxy(t, func(fields map[string]any) {
 			for i := range 36 {
-				name := fmt.Sprintf("field_%d", i)
-				*fields = append(*fields, map[string]any{"name": name, "description": "The value with the number " + fmt.Sprint(i)})
-				values[name] = []any{i * i, "a text of a few words", true, []any{"a", "b"}, map[string]any{"from": "here", "to": longWord}, nil}[i%6]
+				fields[fmt.Sprintf("field_%d", i)] = []any{i * i, "a text of a few words", true, []any{"a", "b"}, map[string]any{"from": "here", "to": longWord}, nil}[i%6]
 			}
 		}))
 		tb.open("/")
 		tb.wait(`document.querySelector("#suggestions button")`)
-		tb.says("Refund #W1002")
-		tb.hasText("Refund needs your approval")
-		tb.tap("Approve")
-		tb.hasText("two or three working days")
-		tb.until(`document.querySelectorAll("#fields section").length === 38`)
+		tb.says("Where is order #W1002?")
+		tb.hasText("Do you want me to refund it?")
+		tb.do(chromedp.Reload())
+		tb.until(`document.querySelectorAll("#fields section").length === 39`)
 		return tb
 	}},
 }
@@ -203,25 +218,43 @@ func (w *web) write(t *testing.T, user string, change func(*state.State) error) 
 	require.NoError(t, db.Close())
 }
 
-// proxy stands in front of the program and changes the snapshots.
-func (w *web) proxy(t *testing.T, change func(view map[string]any, fields *[]any)) (origin string) {
+// proxy stands in front of the program and changes the fields of pages that are told
+// whole.
+func (w *web) proxy(t *testing.T, change func(fields map[string]any)) (origin string) {
 	p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: w.addr})
 	p.FlushInterval = -1
 	p.ModifyResponse = func(r *http.Response) error {
-		if r.Request.Method != http.MethodGet || !strings.HasPrefix(r.Request.URL.Path, "/threads/") || strings.HasSuffix(r.Request.URL.Path, "/events") {
+		if !strings.HasPrefix(r.Request.URL.Path, "/api/threads/") || !strings.HasSuffix(r.Request.URL.Path, "/events") {
 			return nil
 		}
-		var s map[string]any
-		if err := json.NewDecoder(r.Body).Decode(&s); err != nil {
-			return err
+		in, body := bufio.NewReader(r.Body), r.Body
+		var first bytes.Buffer
+		for first.Len() == 0 || !strings.HasSuffix(first.String(), "\n\n") { // an event ends with an empty line
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				var told map[string]any
+				if err := json.Unmarshal([]byte(data), &told); err != nil {
+					return err
+				}
+				if page, ok := told["page"].(map[string]any); ok {
+					change(page["fields"].(map[string]any))
+				}
+				changed, err := json.Marshal(told)
+				if err != nil {
+					return err
+				}
+				line = "data: " + string(changed) + "\n"
+			}
+			first.WriteString(line)
 		}
-		fields, _ := s["fields"].([]any)
-		change(s["view"].(map[string]any), &fields)
-		s["fields"] = fields
-		data, err := json.Marshal(s)
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
-		r.Header.Set("Content-Length", fmt.Sprint(len(data)))
-		return err
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(&first, in), body}
+		return nil
 	}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
@@ -238,7 +271,7 @@ func TestWebAccessible(t *testing.T) {
 			t.Parallel()
 			tb := s.show(t)
 			tb.forgive() // that the server is away
-			for _, width := range []int64{1280, 360} {
+			for _, width := range []int64{1280, 375} {
 				tb.size(width, 800)
 				for _, dark := range []bool{false, true} {
 					scheme := map[bool]string{true: "dark", false: "light"}[dark]
@@ -250,7 +283,7 @@ func TestWebAccessible(t *testing.T) {
 				tb.tap(drawer)
 				tb.until(`document.querySelector(":popover-open")`)
 				tb.look(axe, fmt.Sprintf("web-%s-%s", s.name, strings.ToLower(drawer)))
-				tb.press("\x1b")
+				tb.tap("Close")
 				tb.until(`!document.querySelector(":popover-open")`)
 			}
 			tb.forgive()

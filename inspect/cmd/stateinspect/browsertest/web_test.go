@@ -88,6 +88,23 @@ func (w *web) tab(t testing.TB) *tab {
 	return tb
 }
 
+// staff opens the chat that a tab shows, as an employee.
+func (w *web) staff(t testing.TB, of *tab) *tab {
+	t.Helper()
+	tb := newTab(t, "http://"+w.addr)
+	tb.open("/staff/#" + evaluate[string](of, "location.hash.slice(1)"))
+	tb.until(`document.querySelector("#talk li")`)
+	return tb
+}
+
+// enters edits a field, and saves it.
+func (tb *tab) enters(field, text string) {
+	tb.t.Helper()
+	evaluate[bool](tb, fmt.Sprintf(`document.querySelector("input[name=%s]").focus(), true`, field))
+	tb.press(text + "\r")
+	tb.until(fmt.Sprintf(`document.querySelector("input[name=%s] + button").hidden`, field))
+}
+
 // says sends a message.
 func (tb *tab) says(text string) {
 	tb.t.Helper()
