@@ -88,7 +88,8 @@ func (h *handler) keepsPairs() bool {
 // fn must be pure: it may run more than once, while others use the State. Calls
 // of fn for the same field of the same State or branch take turns. fn may read
 // the State and write other fields. A write of the same field waits for itself,
-// and fails after a second with a [ConflictError].
+// and fails after a second with a [ConflictError]; one by Replace, which waits for
+// nobody, makes the write fail that has called fn.
 func NewHandler[T any](name string, fn func(current T, present bool, update T) (T, error)) Handler[T] {
 	return newHandler(name, true, fn).given(fn != nil)
 }

@@ -386,6 +386,8 @@ func (c *commits) Report(state.ToolCall, error) {}
 
 func (c *commits) Memory() string { return "" }
 
+func (c *commits) WithMemory(masks *state.Redactor) *state.Redactor { return masks }
+
 func (c *commits) Redact(text string) string { return text }
 
 func (c *commits) CacheKey() string { return "" }

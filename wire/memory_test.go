@@ -15,9 +15,9 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-// chatInWorkspace handles three messages of ann in a workspace with a memory and fields, and
-// returns what the provider got.
-func chatInWorkspace(t *testing.T, a api, streamed bool, transport *wire.Transport, remembered map[string]string) *recorder {
+// chatInWorkspace handles three messages of ann, and more, in a workspace with a memory and
+// fields, and returns what the provider got.
+func chatInWorkspace(t *testing.T, a api, streamed bool, transport *wire.Transport, remembered map[string]string, more ...string) *recorder {
 	server := newRecorder(t, a, streamed)
 	client := newClient(t, transport)
 	city, card := &state.Field[string]{Name: "city"}, &state.Field[string]{Name: "card", Secret: true}
@@ -45,7 +45,7 @@ func chatInWorkspace(t *testing.T, a api, streamed bool, transport *wire.Transpo
 		}
 		return card.Set(w.State(), "s3cret-card")
 	}))
-	for _, said := range []string{"refund", "hello?", "and?"} {
+	for _, said := range append([]string{"refund", "hello?", "and?"}, more...) {
 		out, err := m.Handle(t.Context(), "ann", workspace.Message{Content: state.UserText(said)})
 		require.NoError(t, err)
 		require.Empty(t, out.Reason)
@@ -56,6 +56,17 @@ func chatInWorkspace(t *testing.T, a api, streamed bool, transport *wire.Transpo
 		require.NotContains(t, texts(r.Prompt)+texts(r.History), "Remembered", "it is not recorded")
 	}
 	return server
+}
+
+// A secret of the memory is masked in a request like one of a field, whoever says it.
+func TestRedactMasksTheSecretsOfTheMemory(t *testing.T) {
+	eachAPI(t, func(t *testing.T, a api, streamed bool) {
+		for redact, want := range map[bool]string{true: "[SECRET] and [SECRET]", false: "s3cret-pin and s3cret-card"} {
+			server := chatInWorkspace(t, a, streamed, &wire.Transport{Redact: redact}, map[string]string{"favourite": "blue"}, "s3cret-pin and s3cret-card")
+			require.Contains(t, server.bodies[3], want)
+			require.Equal(t, redact, !strings.Contains(server.bodies[3], "s3cret"))
+		}
+	})
 }
 
 // What the user said reaches the model as it was said, and nothing else as the words

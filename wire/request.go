@@ -41,7 +41,9 @@ func (t *Transport) complete(
 ) (sent, []byte, error) {
 	var masks *state.Redactor
 	if t.Redact {
-		masks = st.Redactor()
+		if masks = st.Redactor(); runctx.RunOf(ctx) != nil {
+			masks = runctx.RunOf(ctx).WithMemory(masks)
+		}
 		body = []byte(masks.Redact(string(body)))
 	}
 	request, err := t.decode(format, body)

@@ -100,9 +100,10 @@ type Transport struct {
 	Logger *slog.Logger
 
 	// Redact masks in what is sent the secrets that the handle may read, as
-	// [state.State.Redactor] does. What is recorded of the request is masked as
-	// well. Answers are not masked. A secret that is a word of the format, such
-	// as "user", makes a request that is refused.
+	// [state.State.Redactor] does, and in a run of a workspace those of its memory.
+	// What is recorded of the request is masked as well. Answers are not masked. A
+	// secret that is a word of the format, such as "user", makes a request that is
+	// refused.
 	Redact bool
 
 	// MaxBytes limits the bytes of an answer that are read: those of a whole

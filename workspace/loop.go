@@ -130,6 +130,8 @@ func (r turnRun) Decided() (calls []state.ToolCall) {
 	return calls
 }
 
+func (r turnRun) WithMemory(masks *state.Redactor) *state.Redactor { return r.memory.redactor(masks) }
+
 func (r turnRun) Memory() string { return r.Redact(r.memory.Prompt()) }
 
 // CacheKey returns the key under which a provider caches the conversation. It

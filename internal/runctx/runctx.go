@@ -40,9 +40,11 @@ type Run interface {
 	// the program.
 	Report(c state.ToolCall, err error)
 	// Memory returns what is remembered about the user, as a section of a system
-	// prompt. Redact masks all secrets of the workspace in a text.
+	// prompt. Redact masks all secrets of the workspace in a text. WithMemory returns
+	// a Redactor for the secrets of the memory besides others.
 	Memory() string
 	Redact(text string) string
+	WithMemory(masks *state.Redactor) *state.Redactor
 	// CacheKey returns a name for the conversation, by which a provider finds what
 	// it has cached of it. Nobody can learn the user from it.
 	CacheKey() string

@@ -31,7 +31,7 @@ func main() {
 	desk := loop.Agent{Ask: ask, Tools: []*tool.Tool{refund}}
 	m, err := workspace.Open(ctx, db, &workspace.Options{
 		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": desk}}),
-		TTL: 2 * time.Second, // a process that is silent for longer is dead
+		TTL: 2 * time.Second, // when a process dies, another takes over after 3 to 5 seconds
 	})
 	check(err)
 	_, err = m.Submit(ctx, "ann", message()) // is handled once, whoever is killed
