@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -40,7 +41,7 @@ func (m *Manager) Rename(ctx context.Context, userID, title string) error {
 // the lowest numbers are dropped.
 //
 // The error is ErrNotFound if the conversation does not have the message, and
-// ErrInvalid for a Text that is too long or not UTF-8.
+// ErrInvalid for a Text or a By, of at most 256 bytes, that is too long or not UTF-8.
 func (m *Manager) SetNote(ctx context.Context, userID string, note work.Note) error {
 	return m.operate(ctx, work.Operation{Kind: opNote, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkNote(note); err != nil {
@@ -63,8 +64,11 @@ func (m *Manager) SetNote(ctx context.Context, userID string, note work.Note) er
 }
 
 func checkNote(n work.Note) error {
-	if len(n.Text) > maxNote || strings.ToValidUTF8(n.Text, "") != n.Text {
+	switch {
+	case len(n.Text) > maxNote || !utf8.ValidString(n.Text):
 		return fmt.Errorf("%w: a note must be UTF-8 of at most %d bytes", ErrInvalid, maxNote)
+	case len(n.By) > maxID || !utf8.ValidString(n.By):
+		return fmt.Errorf("%w: By of a note must be UTF-8 of at most %d bytes", ErrInvalid, maxID)
 	}
 	return nil
 }

@@ -92,6 +92,7 @@ func TestNotes(t *testing.T) {
 	require.ErrorIs(t, note("ann/1", 99, "ui", "up"), workspace.ErrNotFound)
 	require.ErrorIs(t, note("ann/1", 2, "ui", strings.Repeat("x", 1025)), workspace.ErrInvalid)
 	require.ErrorIs(t, note("ann/1", 2, "ui", "\xff"), workspace.ErrInvalid)
+	require.ErrorIs(t, note("ann/1", 2, strings.Repeat("x", 257), "text"), workspace.ErrInvalid)
 	all := []string{"2boss knows [SECRET]", "2ui up", "4ui up again"}
 	require.Equal(t, all, shownNotes(t, m, "ann/1", ""))
 	require.Equal(t, []string{"2ui up", "4ui up again"}, shownNotes(t, m, "ann/1", "ui"), "an agent sees its own")
