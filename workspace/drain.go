@@ -313,7 +313,7 @@ func (r *Run) waitFor(returned []<-chan struct{}) {
 // What it does from now on is not stored.
 func (r *Run) leaveFunction(ctx context.Context, c *userCode) {
 	r.mu.Lock()
-	if r.life.to(phaseLeft, errLeftBehind) {
+	if r.life.leave(errLeftBehind) {
 		r.endWrites(errLeftBehind)
 	}
 	r.mu.Unlock()

@@ -19,24 +19,24 @@ const (
 	phaseGone                 // it has another holder or another attempt, or nobody knows what is stored
 )
 
-// nextPhases has the phases that may follow each. The write of an end that fails leaves
-// the run as it was. What is stored cannot be lost, and what is gone does not come back.
+// nextPhases has the phases that may follow each, but for resume. What is stored cannot
+// be lost, and what is gone does not come back.
 var nextPhases = [...][]phase{
 	phaseLoading: {phaseRunning, phaseGone},
 	phaseRunning: {phaseLeft, phaseEnding, phaseGone},
 	phaseLeft:    {phaseEnding, phaseGone},
-	phaseEnding:  {phaseRunning, phaseLeft, phaseStored, phaseGone},
+	phaseEnding:  {phaseStored, phaseGone},
 	phaseStored:  {phaseOver},
 	phaseOver:    {},
 	phaseGone:    {},
 }
 
-// life is the phase of a run. It is safe for concurrent use. Whoever changes it to
-// phaseStored or phaseGone holds Run.mu, so that no commit is under way.
+// life is the phase of a run. It is safe for concurrent use. The caller that changes it
+// to phaseStored or phaseGone holds Run.mu, so that no commit is under way.
 type life struct {
 	mu     sync.Mutex
 	phase  phase
-	before phase // phaseEnding
+	before phase // of phaseEnding: what resume returns to
 	cause  error // of phaseStored and phaseGone
 	// refused is why the function can commit nothing more: the cause of phaseLeft, or of
 	// what came first.
@@ -65,11 +65,28 @@ func (l *life) change(next phase, cause error) bool {
 	return true
 }
 
-// resume undoes the change to phaseEnding, if the phase is that.
+// leave notes that the function was left behind, and why, unless nothing can be committed
+// any more. The write of an end goes on.
+func (l *life) leave(cause error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.phase == phaseEnding {
+		l.before, l.refused = phaseLeft, cmp.Or(l.refused, cause)
+		return true
+	}
+	return l.change(phaseLeft, cause)
+}
+
+// resume undoes the change to phaseEnding, if the phase is that: the write of the end
+// has failed.
 func (l *life) resume() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.phase == phaseEnding && l.change(l.before, l.refused)
+	if l.phase != phaseEnding {
+		return false
+	}
+	l.phase = l.before
+	return true
 }
 
 func (l *life) is(any ...phase) bool {

@@ -13,7 +13,7 @@ import (
 // phases that may follow.
 func TestPhases(t *testing.T) {
 	way := map[string]string{
-		"loading": "running gone", "running": "left ending gone", "left": "ending gone", "ending": "running left stored gone",
+		"loading": "running gone", "running": "left ending gone", "left": "ending gone", "ending": "stored gone",
 		"stored": "over", "over": "", "gone": "",
 	}
 	names := []string{"loading", "running", "left", "ending", "stored", "over", "gone"}
@@ -28,6 +28,26 @@ func TestPhases(t *testing.T) {
 			}
 		}
 		require.Equal(t, way[name], string(next[min(1, len(next)):]), name)
+	}
+}
+
+// A function that is left behind in the moment in which the end of its run is being
+// written, as that of Do may be, changes nothing about the end.
+func TestLeftWhileEnding(t *testing.T) {
+	left, stored := errors.New("left"), errors.New("stored")
+	for _, isStored := range []bool{true, false} {
+		var l life
+		require.True(t, l.to(phaseRunning, nil) && l.to(phaseEnding, nil))
+		require.True(t, l.leave(left))
+		require.Equal(t, left, l.refusal())
+		require.NoError(t, l.ended())
+		if isStored {
+			require.True(t, l.to(phaseStored, stored))
+			require.Equal(t, stored, l.ended())
+		} else {
+			require.True(t, l.resume() && l.is(phaseLeft))
+		}
+		require.Equal(t, left, l.refusal())
 	}
 }
 
@@ -48,7 +68,7 @@ func TestLife(t *testing.T) {
 				require.Equal(t, writing && refused != nil, writing && l.is(phaseLeft))
 			default:
 				cause := errors.New(fmt.Sprint(i))
-				changed := l.to(next, cause)
+				changed := next == phaseLeft && l.leave(cause) || next != phaseLeft && l.to(next, cause)
 				if !changed {
 					require.Equal(t, before, l.phase)
 				}
