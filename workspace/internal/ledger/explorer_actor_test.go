@@ -324,7 +324,9 @@ func (a *actor) send(id string) {
 				a.x.violated("%s is no duplicate", id)
 			}
 			x := a.x
-			x.told[id] = x.told[id] || status == work.StatusDuplicate
+			if status == work.StatusDuplicate { // a message that was rejected is not kept
+				x.told[id] = true
+			}
 			if status == work.StatusDuplicate && x.variant.shows && !x.kept[id] {
 				x.violated("%s was called a duplicate, and no store has kept it", id)
 			}
