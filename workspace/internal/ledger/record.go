@@ -110,11 +110,7 @@ func (s *storedRecord) decode(key string, after Position) (*work.Record, error) 
 		work.Record
 		Effects []storedEffect `json:"effects"` // in place of those of the Record
 	}
-	err := jsontext.Check(body, jsontext.Limits{})
-	if err == nil {
-		err = json.Unmarshal(body, &r)
-	}
-	if err != nil {
+	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("%w: %s: %s: %w", work.ErrCorrupt, key, where, err)
 	}
 	r.Record.Chain = s.chain
