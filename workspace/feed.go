@@ -19,6 +19,8 @@ const (
 	// watchedInterval is the time between two looks if the store reports
 	// changes, in case that it has not reported one.
 	watchedInterval = 5 * time.Second
+	// polledInterval is that time if poll finds the changes.
+	polledInterval = time.Hour
 )
 
 // feed tells the followers of a workspace what happens to it. What this Manager
@@ -27,6 +29,7 @@ const (
 // followers.
 type feed struct {
 	m      *core
+	poll   *poll
 	ledger *ledger.Ledger
 	ctx    context.Context
 	stop   context.CancelFunc
@@ -44,13 +47,14 @@ type feed struct {
 
 // feeds are the feeds of the workspaces that somebody follows.
 type feeds struct {
-	m *core
+	m    *core
+	poll poll
 
 	mu     sync.Mutex
 	byUser map[string]*feed
 }
 
-func newFeeds(m *core) *feeds { return &feeds{m: m, byUser: map[string]*feed{}} }
+func newFeeds(m *core) *feeds { return &feeds{m: m, poll: newPoll(m), byUser: map[string]*feed{}} }
 
 // follow adds a follower to the feed of a workspace. The caller must call leave.
 // messageID is the message that the follower waits for, or "" if it wants all
@@ -64,7 +68,7 @@ func (all *feeds) follow(l *ledger.Ledger, messageID string) (w *follower, leave
 	isNew := f == nil
 	if isNew {
 		f = &feed{
-			m: all.m, ledger: l, wake: make(chan struct{}, 1),
+			m: all.m, poll: &all.poll, ledger: l, wake: make(chan struct{}, 1),
 			followers: map[*follower]bool{}, changes: map[*toldRun]*runChanges{},
 		}
 		f.ctx, f.stop = context.WithCancel(all.m.ctx)
@@ -186,7 +190,8 @@ func (f *feed) tell(e Event) {
 
 // loop looks at the head, and tells summaries, until the feed has no followers.
 func (f *feed) loop() {
-	interval := f.watchStore()
+	interval, leave := f.watchStore()
+	defer leave()
 	looked, look := time.Now(), time.NewTimer(interval)
 	defer look.Stop()
 	for {
@@ -223,31 +228,35 @@ func (f *feed) look() error {
 	})
 }
 
-// watchStore wakes the loop when the store reports a change of the head. It
+// watchStore wakes the loop when the head has changed, until leave is called. It
 // returns the time after which the head is read in any case.
-func (f *feed) watchStore() (interval time.Duration) {
+func (f *feed) watchStore() (interval time.Duration, leave func()) {
 	isShared := ledger.IsShared(f.ledger.User())
 	if _, ok := store.As[store.Watcher](f.m.db); !ok {
 		if isShared {
-			return threadsInterval
+			return threadsInterval, func() {}
 		}
-		return feedInterval
+		return polledInterval, f.poll.follow(f.ledger.Key(), f.report)
 	}
 	f.m.background(func() {
 		f.m.watchHead(f.ctx, f.ledger, func(h *ledger.Head) {
-			f.reported.Store(true)
-			turns.Wake(f.wake)
+			f.report()
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.tellTurns(h)
 		}, func() {
 			if isShared {
-				f.reported.Store(true)
-				turns.Wake(f.wake)
+				f.report()
 			}
 		})
 	})
-	return watchedInterval
+	return watchedInterval, func() {}
+}
+
+// report lets the loop look at the head.
+func (f *feed) report() {
+	f.reported.Store(true)
+	turns.Wake(f.wake)
 }
 
 // tellSummary tells the newest head to those who do not know it, and the end of
