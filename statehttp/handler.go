@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -130,7 +129,7 @@ type call struct {
 	pages  *page.Source
 }
 
-// handle adds a route for an action.
+// handle adds a route for an action. Only a message makes a thread.
 func (h *Handler) handle(pattern string, action Action, answer func(c *call) (any, error)) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Handler: h, w: w, r: r, ctx: r.Context(), name: r.PathValue("thread")}
@@ -140,17 +139,22 @@ func (h *Handler) handle(pattern string, action Action, answer func(c *call) (an
 			return
 		}
 		defer leave()
+		if r.Method != http.MethodGet { // it counts also if the page has gone
+			c.ctx = context.WithoutCancel(c.ctx)
+		}
 		c.who, c.thread = who, workspace.Thread(who.User, c.name)
 		c.pages = &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors}
-		if err = c.may(action); err == nil {
-			var v any
-			if v, err = answer(c); err == nil && v != nil {
-				c.answer(http.StatusOK, v)
-			}
+		if err = c.may(action); err == nil && c.name != "" && action != ActionSend && action != ActionDecide {
+			err = c.exists()
 		}
-		if err != nil {
-			c.fail(err)
+		var v any
+		if err == nil {
+			v, err = answer(c)
 		}
+		if err == nil && v != nil {
+			err = write(w, http.StatusOK, v)
+		}
+		c.fail(err)
 	})
 }
 
@@ -165,14 +169,8 @@ func (c *call) exists() error {
 	return err
 }
 
-func (c *call) answer(status int, v any) {
-	if err := answer(c.w, status, v); err != nil {
-		c.fail(err)
-	}
-}
-
-// answer answers with JSON, unless v has none.
-func answer(w http.ResponseWriter, status int, v any) error {
+// write answers with JSON, unless v has none.
+func write(w http.ResponseWriter, status int, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -186,10 +184,10 @@ func answer(w http.ResponseWriter, status int, v any) error {
 // errAnswered is an error whose answer was sent.
 var errAnswered = errors.New("statehttp: answered")
 
-// fail answers with an error. Of one that the page can do nothing about, it shows the
-// class.
+// fail answers with an error, if there is one. Of one that the page can do nothing
+// about, it shows the class.
 func (c *call) fail(err error) {
-	if errors.Is(err, errAnswered) {
+	if err == nil || errors.Is(err, errAnswered) {
 		return
 	}
 	status, text := c.guard.Explain(c.w, c.r, err)
@@ -201,17 +199,5 @@ func (c *call) fail(err error) {
 
 // refuse answers with an error.
 func refuse(w http.ResponseWriter, text string, status int) {
-	_ = answer(w, status, map[string]string{"error": text}) // a text has one
-}
-
-// read reads the body of a request.
-func (c *call) read(in any) error {
-	data, ok := c.guard.Body(c.w, c.r)
-	if !ok {
-		return errAnswered
-	}
-	if err := json.Unmarshal(data, in); err != nil {
-		return fmt.Errorf("%w: the body: %w", workspace.ErrInvalid, err)
-	}
-	return nil
+	_ = write(w, status, map[string]string{"error": text}) // a text has one
 }

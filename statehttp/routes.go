@@ -2,11 +2,10 @@ package statehttp
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -54,66 +53,52 @@ type Thread struct {
 
 func (h *Handler) routes() {
 	h.handle("GET /threads", ActionRead, (*call).list)
-	h.handle("POST /threads", ActionSend, func(c *call) (any, error) {
-		var in struct{}
-		if err := c.read(&in); err != nil {
-			return nil, err
-		}
+	h.handle("POST /threads", ActionSend, reads(func(c *call, _ struct{}) (any, error) {
 		_, name := workspace.SplitThread(workspace.NewThread(c.who.User))
 		return map[string]string{"thread": name}, nil
-	})
+	}))
 	h.handle("GET /events", ActionRead, (*call).followAll)
-	h.handle("GET /threads/{thread}", ActionRead, func(c *call) (any, error) {
-		if err := c.exists(); err != nil {
-			return nil, err
-		}
-		return c.pages.Read(c.ctx, c.thread)
-	})
+	h.handle("GET /threads/{thread}", ActionRead, func(c *call) (any, error) { return c.pages.Read(c.ctx, c.thread) })
 	h.handle("GET /threads/{thread}/view", ActionRead, func(c *call) (any, error) {
 		v, err := c.m.View(c.ctx, c.thread)
-		if err == nil && !v.Exists {
-			err = workspace.ErrNotFound
-		}
 		if err != nil {
 			return nil, err
 		}
 		return v.As(c.who.Agent), nil
 	})
 	h.handle("GET /threads/{thread}/branches", ActionRead, func(c *call) (any, error) {
-		if err := c.exists(); err != nil {
-			return nil, err
-		}
 		list, err := c.pages.Branches(c.ctx, c.thread)
 		return append([]page.Branch{}, list...), err
 	})
 	h.handle("GET /threads/{thread}/events", ActionRead, (*call).follow)
-	h.handle("POST /threads/{thread}/messages", ActionSend, (*call).send)
-	h.handle("POST /threads/{thread}/decisions", ActionDecide, (*call).send)
+	h.handle("POST /threads/{thread}/messages", ActionSend, reads((*call).send))
+	h.handle("POST /threads/{thread}/decisions", ActionDecide, reads((*call).send))
 	h.handle("POST /threads/{thread}/fields", ActionEdit, changes(func(c *call, fields map[string]state.JSON) error {
-		_, err := c.pages.Send(c.work(), c.thread, page.Input{Fields: fields})
+		_, err := c.pages.Send(c.ctx, c.thread, page.Input{Fields: fields})
 		return err
 	}))
 	h.handle("POST /threads/{thread}/stop", ActionStop, changes(func(c *call, of turn) error {
-		return c.pages.Stop(c.work(), c.thread, of.Turn)
+		return c.pages.Stop(c.ctx, c.thread, of.Turn)
 	}))
 	h.handle("POST /threads/{thread}/retry", ActionRetry, changes(func(c *call, of turn) error {
-		return c.m.Retry(c.work(), c.thread, of.Turn)
+		return c.m.Retry(c.ctx, c.thread, of.Turn)
 	}))
 	h.handle("POST /threads/{thread}/discard", ActionDiscard, changes(func(c *call, of turn) error {
-		return c.m.Discard(c.work(), c.thread, of.Turn)
+		return c.m.Discard(c.ctx, c.thread, of.Turn)
 	}))
 	h.handle("POST /threads/{thread}/title", ActionRename, changes(func(c *call, in Thread) error {
-		return c.m.Rename(c.work(), c.thread, in.Title)
+		return c.m.Rename(c.ctx, c.thread, in.Title)
 	}))
 	h.handle("POST /threads/{thread}/notes", ActionNote, changes(func(c *call, in work.Note) error {
-		return c.pages.SetNote(c.work(), c.thread, in.Message, in.Text)
+		return c.pages.SetNote(c.ctx, c.thread, in.Message, in.Text)
 	}))
-	h.handle("POST /threads/{thread}/fork", ActionFork, (*call).fork)
+	h.handle("POST /threads/{thread}/fork", ActionFork, reads(func(c *call, at place) (any, error) {
+		to := workspace.NewThread(c.who.User)
+		_, name := workspace.SplitThread(to)
+		return map[string]string{"thread": name}, c.m.Fork(c.ctx, c.thread, to, workspace.ForkPoint{Message: at.Message})
+	}))
 	h.handle("DELETE /threads/{thread}", ActionDelete, func(c *call) (any, error) {
-		if err := c.exists(); err != nil {
-			return nil, err
-		}
-		return struct{}{}, c.m.Delete(c.work(), c.thread)
+		return struct{}{}, c.m.Delete(c.ctx, c.thread)
 	})
 }
 
@@ -122,35 +107,32 @@ type turn struct {
 	Turn string `json:"turn"`
 }
 
-// changes returns the answer of a route that changes a thread that exists, as its body
-// says.
-func changes[T any](do func(c *call, in T) error) func(c *call) (any, error) {
+// place is in front of a message.
+type place struct {
+	Message int `json:"message"`
+}
+
+// reads returns the answer of a route with a body.
+func reads[T any](answer func(c *call, in T) (any, error)) func(c *call) (any, error) {
 	return func(c *call) (any, error) {
 		var in T
-		if err := c.readOf(&in); err != nil {
-			return nil, err
+		data, ok := c.guard.Body(c.w, c.r)
+		if !ok {
+			return nil, errAnswered
 		}
-		return struct{}{}, do(c, in)
+		if err := json.Unmarshal(data, &in); err != nil {
+			return nil, fmt.Errorf("%w: the body: %w", workspace.ErrInvalid, err)
+		}
+		return answer(c, in)
 	}
 }
 
-// readOf reads the body of a request about a thread that exists.
-func (c *call) readOf(in any) error {
-	if err := c.read(in); err != nil {
-		return err
-	}
-	return c.exists()
+// changes returns the answer of a route that does what its body says.
+func changes[T any](do func(c *call, in T) error) func(c *call) (any, error) {
+	return reads(func(c *call, in T) (any, error) { return struct{}{}, do(c, in) })
 }
 
-// work returns the context of what a page asks for: it counts also if the page has
-// gone.
-func (c *call) work() context.Context { return context.WithoutCancel(c.ctx) }
-
-func (c *call) send() (any, error) {
-	var in Message
-	if err := c.read(&in); err != nil {
-		return nil, err
-	}
+func (c *call) send(in Message) (any, error) {
 	m := page.Input{
 		ID: cmp.Or(in.ID, rand.Text()), Decisions: in.Decisions, Fields: in.Fields, Replaces: in.Replaces,
 	}
@@ -163,22 +145,16 @@ func (c *call) send() (any, error) {
 	case len(in.Parts) > 0:
 		m.Content, err = page.Content(in.Parts...)
 	}
-	for action, does := range map[Action]bool{
-		ActionSend: m.Content != nil || m.Replaces != "", ActionDecide: len(m.Decisions) > 0, ActionEdit: len(m.Fields) > 0,
-	} {
-		if does {
-			err = errors.Join(err, c.may(action))
-		}
+	for _, action := range pagehttp.Actions(m) {
+		err = errors.Join(err, c.may(Action(action)))
+	}
+	if err == nil && m.Content == nil {
+		err = c.exists()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if m.Content == nil {
-		if err := c.exists(); err != nil {
-			return nil, err
-		}
-	}
-	out, err := c.pages.Send(c.work(), c.thread, m)
+	out, err := c.pages.Send(c.ctx, c.thread, m)
 	if err != nil {
 		return nil, err
 	}
@@ -186,37 +162,19 @@ func (c *call) send() (any, error) {
 	return Sent{Thread: name, ID: out.ID, Status: out.Outcome.Status}, nil
 }
 
-func (c *call) fork() (any, error) {
-	var in struct {
-		Message int `json:"message"`
-	}
-	if err := c.readOf(&in); err != nil {
-		return nil, err
-	}
-	to := workspace.NewThread(c.who.User)
-	_, name := workspace.SplitThread(to)
-	return map[string]string{"thread": name}, c.m.Fork(c.work(), c.thread, to, workspace.ForkPoint{Message: in.Message})
-}
-
 // follow streams the changes of a thread.
 func (c *call) follow() (any, error) {
-	if err := c.exists(); err != nil {
-		return nil, err
-	}
-	end, ok := c.guard.Begin(c.w)
+	out, ok := c.guard.Begin(c.w, c.r)
 	if !ok {
 		return nil, errAnswered
 	}
-	defer end()
+	defer out.End()
 	from := cmp.Or(c.r.Header.Get("Last-Event-ID"), c.r.FormValue("from"))
-	out := pagehttp.NewWriter(c.w)
-	each := func(ctx context.Context) iter.Seq2[page.Change, error] { return c.pages.Follow(ctx, c.thread, from) }
-	pagehttp.Serve(c.ctx, out, each, func(change page.Change, err error) bool {
+	for change, err := range pagehttp.Each(out, c.pages.Follow(out.Context, c.thread, from)) {
 		if err == nil { // else the page comes back
 			out.SendJSON(change.Version, change)
 		}
-		return err == nil
-	})
+	}
 	return nil, nil
 }
 
@@ -258,31 +216,31 @@ func (c *call) list() (any, error) {
 
 // followAll streams the threads of the user that change.
 func (c *call) followAll() (any, error) {
-	end, ok := c.guard.Begin(c.w)
+	out, ok := c.guard.Begin(c.w, c.r)
 	if !ok {
 		return nil, errAnswered
 	}
-	defer end()
-	out, shared := pagehttp.NewWriter(c.w), workspace.Shared(c.who.User)
-	each := func(ctx context.Context) iter.Seq2[workspace.Event, error] {
-		return c.m.Watch(ctx, shared).As(c.who.Agent)
-	}
-	pagehttp.Serve(c.ctx, out, each, func(e workspace.Event, err error) bool {
+	defer out.End()
+	shared := workspace.Shared(c.who.User)
+	for e, err := range pagehttp.Each(out, c.m.Watch(out.Context, shared).As(c.who.Agent)) {
 		if err != nil {
-			return false
+			break
 		}
 		if e.UserID == shared { // first: the page knows that from now on nothing is missed
-			return out.Alive() == nil
+			_ = out.Alive()
+			continue
 		}
 		s, err := c.m.Summary(c.ctx, e.UserID) // an event has no title
 		if err != nil {
-			return false
+			break
 		}
 		t, err := c.row(s)
-		if err == nil && t.ID != "" {
+		if err != nil {
+			break
+		}
+		if t.ID != "" {
 			out.SendJSON("", t)
 		}
-		return err == nil
-	})
+	}
 	return nil, nil
 }

@@ -22,7 +22,6 @@ type event struct {
 	Delta           any             `json:"delta,omitempty"`   // a string, or operations of a patch
 	Content         any             `json:"content,omitempty"` // a string, which may be empty
 	Snapshot        json.RawMessage `json:"snapshot,omitempty"`
-	Messages        any             `json:"messages,omitempty"` // a list, which may be empty
 	Outcome         *outcome        `json:"outcome,omitempty"`
 	Message         string          `json:"message,omitempty"`
 	Code            string          `json:"code,omitempty"`
@@ -55,8 +54,50 @@ type interrupt struct {
 
 func (s *stream) send(events ...event) {
 	for _, e := range events {
-		s.out.Send("", encode(e))
+		s.out.SendJSON("", e)
 	}
+}
+
+// sendMessages sends a snapshot of messages.
+func (s *stream) sendMessages(list []*message) {
+	size := 64
+	for _, m := range list {
+		size += len(m.ID) + len(m.Content.text) + 64
+	}
+	data := append(make([]byte, 0, size), `{"type":"MESSAGES_SNAPSHOT","messages":[`...)
+	for i, m := range list {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = m.appendJSON(data)
+	}
+	s.out.Send("", append(data, "]}"...))
+}
+
+// appendJSON appends the JSON of a message. encoding/json takes several times as long,
+// which is most of the time until the page of a long thread is there.
+func (m *message) appendJSON(data []byte) []byte {
+	add := func(name, text string) {
+		data = jsontext.AppendQuote(jsontext.AppendName(data, name), text)
+	}
+	data = append(data, '{')
+	add("id", m.ID)
+	add("role", m.Role)
+	if m.Name != "" {
+		add("name", m.Name)
+	}
+	if m.Content.parts == nil {
+		add("content", m.Content.text)
+	} else {
+		data = jsontext.AppendMember(data, "content", encode(m.Content.shown()))
+	}
+	if len(m.ToolCalls) > 0 {
+		data = jsontext.AppendMember(data, "toolCalls", encode(m.ToolCalls))
+	}
+	if m.ToolCallID != "" {
+		add("toolCallId", m.ToolCallID)
+	}
+	return append(data, '}')
 }
 
 // encode returns the JSON of a value whose type has one.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace/page"
 )
 
@@ -22,24 +23,6 @@ type message struct {
 
 	open  bool // more of its text will come, and the client waits for that
 	isNew bool // the client was not told of it yet
-}
-
-// snapshot returns messages for JSON. encoding/json would call a method for each
-// content, which takes most of the time.
-func snapshot(list []*message) any {
-	type shown struct {
-		ID         string     `json:"id"`
-		Role       string     `json:"role"`
-		Name       string     `json:"name,omitempty"`
-		Content    any        `json:"content"`
-		ToolCalls  []toolCall `json:"toolCalls,omitempty"`
-		ToolCallID string     `json:"toolCallId,omitempty"`
-	}
-	made := make([]shown, len(list))
-	for i, m := range list {
-		made[i] = shown{m.ID, m.Role, m.Name, m.Content.shown(), m.ToolCalls, m.ToolCallID}
-	}
-	return made
 }
 
 type toolCall struct {
@@ -86,8 +69,11 @@ func (c content) shown() any {
 
 func (c *content) UnmarshalJSON(data []byte) error {
 	var list []part
-	if data[0] != '[' || json.Unmarshal(data, &list) != nil {
-		_ = json.Unmarshal(data, &c.text) // else it is of no known form
+	switch {
+	case data[0] == '"':
+		c.text = jsontext.Unquote(data)
+		return nil
+	case data[0] != '[' || json.Unmarshal(data, &list) != nil: // it is of no known form
 		return nil
 	}
 	var parts []page.Part
@@ -189,29 +175,31 @@ func fileType(mime string) string {
 }
 
 // messagesOf returns the messages of a page.
-func messagesOf(p *page.Page) (list []*message) {
+func messagesOf(p *page.Page) []*message {
+	list := make([]*message, 0, len(p.Items)+len(p.Pending))
 	for _, items := range [][]*page.Item{p.Items, p.Pending} {
 		for _, item := range items {
-			list = append(list, messagesOfItem(item)...)
+			list = appendItem(list, item)
 		}
 	}
 	return list
 }
 
-// messagesOfItem returns what a client has in place of an item: what a person says,
-// or the thoughts of a model, its text with its calls, and their results.
-func messagesOfItem(item *page.Item) (list []*message) {
+// appendItem appends what a client has in place of an item: what a person says, or the
+// thoughts of a model, its text with its calls, and their results.
+func appendItem(list []*message, item *page.Item) []*message {
 	if item.Role != "assistant" {
-		return []*message{{ID: item.ID, Role: item.Role, Content: contentOf(item.Parts)}}
+		return append(list, &message{ID: item.ID, Role: item.Role, Content: contentOf(item.Parts)})
 	}
 	says := &message{ID: item.ID, Role: item.Role, Name: item.Agent}
 	var results []*message
-	isSaid := false
+	isSaid, thinks := false, false
 	for i, p := range item.Parts {
 		open := item.Open && i == len(item.Parts)-1
 		switch p.Kind {
 		case page.Thought:
 			list = append(list, &message{ID: item.ID + "-" + p.ID, Role: "reasoning", Content: content{text: p.Text}, open: open})
+			thinks = true
 		case page.Text:
 			says.Content.text, says.open, isSaid = p.Text, open, true
 		case page.CallPart:
@@ -223,7 +211,7 @@ func messagesOfItem(item *page.Item) (list []*message) {
 			}
 		}
 	}
-	if isSaid || len(list) == 0 && !item.Open {
+	if isSaid || !thinks && !item.Open {
 		list = append(list, says)
 	}
 	return append(list, results...)

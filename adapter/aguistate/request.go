@@ -2,13 +2,12 @@ package aguistate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"slices"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/pagehttp/chat"
 	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
@@ -19,39 +18,35 @@ import (
 // have decided, and what they have changed in the state. It reports whether there was
 // something that is said.
 func (s *stream) handOver(now, base *page.Page) (said bool, err error) {
-	ctx := context.WithoutCancel(s.r.Context()) // what the client says counts also if it has gone
+	ctx := context.WithoutCancel(s.R.Context()) // what the client says counts also if it has gone
 	if s.in.asks("stop") {
 		return false, s.stop(ctx, now)
 	}
 	inputs := s.said(now, base)
-	said = len(inputs) > 0
-	first := page.Input{ID: s.in.RunID}
-	if said {
-		first = inputs[0]
+	if said = len(inputs) > 0; !said {
+		inputs = []page.Input{{ID: s.in.RunID}}
 	}
+	first := &inputs[0]
 	s.edited = s.edits(base)
 	first.Fields = s.edited
-	if first.Decisions, err = s.decisions(now); err != nil {
-		return said, err
+	if first.Decisions, err = s.decisions(now); err == nil {
+		err = s.MaySend(*first)
 	}
-	for action, does := range map[statehttp.Action]bool{
-		statehttp.ActionSend: said, statehttp.ActionDecide: len(first.Decisions) > 0, statehttp.ActionEdit: len(first.Fields) > 0, statehttp.ActionRetry: s.in.asks("retry"),
-	} {
-		if does {
-			err = errors.Join(err, s.may(action))
-		}
+	retries := !said && s.in.asks("retry")
+	if retries {
+		err = errors.Join(err, s.May(statehttp.ActionRetry))
 	}
 	switch {
 	case err != nil:
 		return said, err
-	case !said && s.in.asks("retry"):
+	case retries:
 		return false, s.retry(ctx, now)
 	case !said && len(first.Decisions) == 0 && len(first.Fields) == 0:
 		return false, nil
 	}
-	for _, in := range append([]page.Input{first}, inputs[min(1, len(inputs)):]...) {
+	for _, in := range inputs {
 		in.Tools = s.tools()
-		out, err := s.pages.Send(ctx, s.thread, in)
+		out, err := s.Pages.Send(ctx, s.thread, in)
 		if err != nil {
 			return said, err
 		}
@@ -62,13 +57,13 @@ func (s *stream) handOver(now, base *page.Page) (said bool, err error) {
 
 // stop ends the run that is under way.
 func (s *stream) stop(ctx context.Context, now *page.Page) error {
-	if err := s.may(statehttp.ActionStop); err != nil {
+	if err := s.May(statehttp.ActionStop); err != nil {
 		return err
 	}
 	if at := slices.IndexFunc(now.Turns, func(t page.Turn) bool { return t.State == page.TurnRunning }); at >= 0 {
 		s.target = now.Turns[at].ID
 	}
-	return s.pages.Stop(ctx, s.thread, "")
+	return s.Pages.Stop(ctx, s.thread, "")
 }
 
 // retry handles the last message again if that has failed.
@@ -76,7 +71,7 @@ func (s *stream) retry(ctx context.Context, now *page.Page) error {
 	for _, t := range now.Turns {
 		if t.State == page.TurnFailed && s.isLast(t.ID) {
 			s.target = t.ID
-			return s.manager.Retry(ctx, s.thread, t.ID)
+			return s.Manager.Retry(ctx, s.thread, t.ID)
 		}
 	}
 	return nil
@@ -110,7 +105,7 @@ func (s *stream) said(now, base *page.Page) (list []page.Input) {
 		return nil
 	}
 	known := map[string]bool{}
-	for _, m := range messagesOf(now) {
+	for _, m := range s.want {
 		known[m.ID] = true
 	}
 	for _, t := range now.Turns {
@@ -167,8 +162,7 @@ func (s *stream) again(sent []*message, now, base *page.Page) []page.Input {
 			return []page.Input{{ID: last.ID, Content: content}}
 		case i+1 < len(now.Items):
 			if _, seen := behind(base, last.ID); seen {
-				sum := sha256.Sum256([]byte(s.in.RunID))
-				return []page.Input{{ID: last.ID + "-" + base64.RawURLEncoding.EncodeToString(sum[:6]), Replaces: last.ID}}
+				return []page.Input{{ID: chat.ID(last.ID, s.in.RunID), Replaces: last.ID}}
 			}
 		}
 	}
@@ -188,7 +182,7 @@ func behind(p *page.Page, id string) (next string, found bool) {
 				return item.ID, true
 			}
 		}
-		isBehind = isBehind || slices.ContainsFunc(messagesOfItem(item), func(m *message) bool { return m.ID == id })
+		isBehind = isBehind || slices.ContainsFunc(appendItem(nil, item), func(m *message) bool { return m.ID == id })
 	}
 	return "", found
 }
@@ -196,17 +190,24 @@ func behind(p *page.Page, id string) (next string, found bool) {
 // decisions reads the decisions about calls that wait. Those about calls that others
 // have decided are left out.
 func (s *stream) decisions(now *page.Page) (list []tool.Decision, err error) {
-	calls := map[string]*page.Call{} // by their ids and their keys
+	waits := map[string]bool{}         // of all calls, by their keys
+	results := map[string]*page.Call{} // that the client is to give, by the ids that it knows
 	for _, item := range now.Items {
 		for _, p := range item.Parts {
 			if p.Call != nil {
-				calls[callID(item, p)], calls[p.Call.Key] = p.Call, p.Call
+				waits[p.Call.Key] = false
 			}
 		}
 	}
+	for item, p := range chat.Waiting(now) {
+		waits[p.Call.Key] = true
+		if p.Call.State == page.CallClient {
+			results[callID(item, p)] = p.Call
+		}
+	}
 	for _, m := range s.in.Messages {
-		call := calls[m.ToolCallID]
-		if m.Role != "tool" || call == nil || call.State != page.CallClient || isDecided(now, call) {
+		call := results[m.ToolCallID]
+		if m.Role != "tool" || call == nil {
 			continue
 		}
 		answer := tool.AnswerWith(call.Key, state.JSONText(m.Content.text))
@@ -216,24 +217,19 @@ func (s *stream) decisions(now *page.Page) (list []tool.Decision, err error) {
 		list = append(list, answer)
 	}
 	for _, r := range s.in.Resume {
-		call := calls[r.InterruptID]
-		if call == nil || call.Key != r.InterruptID {
+		isWaiting, known := waits[r.InterruptID]
+		if !known {
 			return nil, invalid("no call has the id %q", r.InterruptID)
 		}
 		decision, err := r.decision()
 		if err != nil {
 			return nil, err
 		}
-		if (call.State == page.CallWaiting || call.State == page.CallClient) && !isDecided(now, call) {
+		if isWaiting {
 			list = append(list, decision)
 		}
 	}
 	return list, nil
-}
-
-// isDecided reports whether a message that waits decides about a call.
-func isDecided(now *page.Page, call *page.Call) bool {
-	return slices.ContainsFunc(now.Turns, func(t page.Turn) bool { return slices.Contains(t.Decides, call.Key) })
 }
 
 // decision reads the answer to an interrupt, whose id is the key of a call.

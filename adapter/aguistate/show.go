@@ -12,45 +12,47 @@ const maxTold = 100
 
 // had takes the messages of a client for what it shows: all but what is its own. One
 // that sends no thoughts is taken to show those of the answers that it has.
-func (s *stream) had(want []*message) {
-	wanted := map[string]bool{}
-	for _, m := range want {
-		wanted[m.ID] = true
+func (s *stream) had() {
+	if len(s.in.Messages) == 0 {
+		return
 	}
+	wanted := map[string]*message{} // with the thought in front of each, or nil
 	sendsThoughts := slices.ContainsFunc(s.in.Messages, func(m *message) bool { return m.Role == "reasoning" })
-	thought := map[string]*message{} // in front of messages
-	for i, m := range want {
-		if i > 0 && want[i-1].Role == "reasoning" && !sendsThoughts {
-			thought[m.ID] = want[i-1]
+	for i, m := range s.want {
+		if wanted[m.ID] = nil; i > 0 && s.want[i-1].Role == "reasoning" && !sendsThoughts {
+			wanted[m.ID] = s.want[i-1]
 		}
 	}
 	for _, m := range s.in.Messages {
-		if isOwn := m.Role == "activity" || m.isInstruction() && !wanted[m.ID]; isOwn {
+		thought, isWanted := wanted[m.ID]
+		if isOwn := m.Role == "activity" || m.isInstruction() && !isWanted; isOwn {
 			continue
 		}
-		if t := thought[m.ID]; t != nil {
-			s.have = append(s.have, t)
+		if thought != nil {
+			s.have = append(s.have, thought)
 		}
 		s.have = append(s.have, m)
 	}
-	s.reindex()
 }
 
 func (m *message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }
 
-func (s *stream) reindex() {
-	s.index = make(map[string]*message, len(s.have))
-	for _, m := range s.have {
-		s.index[m.ID] = m
+// shown returns a message that the client shows, or nil.
+func (s *stream) shown(id string) *message {
+	if s.index == nil {
+		s.index = make(map[string]*message, len(s.have))
+		for _, m := range s.have {
+			s.index[m.ID] = m
+		}
 	}
+	return s.index[id]
 }
 
 // show brings the client to the page: first to its messages, so that a client that
 // has a version of the state has the messages of that version.
 func (s *stream) show(snapshot bool) {
-	want := messagesOf(&s.page)
-	if snapshot || !s.tell(want) {
-		s.reset(want)
+	if snapshot || !s.tell() {
+		s.reset()
 	}
 	s.showState()
 }
@@ -61,23 +63,26 @@ func (s *stream) grow(item string) {
 	if at < 0 {
 		return
 	}
-	list := messagesOfItem(s.page.Pending[at])
-	if slices.ContainsFunc(list, func(m *message) bool { return s.index[m.ID] == nil || !s.index[m.ID].canBecome(m) }) {
-		s.show(false)
-		return
+	list := appendItem(nil, s.page.Pending[at])
+	for _, m := range list {
+		if has := s.shown(m.ID); has == nil || !has.canBecome(m) {
+			s.want = messagesOf(&s.page)
+			s.show(false)
+			return
+		}
 	}
 	for _, m := range list {
-		s.send(s.index[m.ID].become(m)...)
+		s.send(s.shown(m.ID).become(m)...)
 	}
 }
 
-// tell brings the client to messages by events. It reports false, and has done
+// tell brings the client to the messages of the page by events. It reports false, and has done
 // nothing, if only a snapshot can do that.
-func (s *stream) tell(want []*message) bool {
-	order, made := slices.Clone(s.have), make([]*message, len(want))
+func (s *stream) tell() bool {
+	order, made := slices.Clone(s.have), make([]*message, len(s.want))
 	added := 0
-	for i, w := range want {
-		if made[i] = s.index[w.ID]; made[i] == nil {
+	for i, w := range s.want {
+		if made[i] = s.shown(w.ID); made[i] == nil {
 			made[i] = &message{ID: w.ID, Role: w.Role, ToolCallID: w.ToolCallID, isNew: true}
 			order = place(order, made[i])
 			added++
@@ -92,7 +97,7 @@ func (s *stream) tell(want []*message) bool {
 	s.have = order
 	for i, m := range made {
 		s.index[m.ID] = m
-		s.send(m.become(want[i])...)
+		s.send(m.become(s.want[i])...)
 	}
 	return true
 }
@@ -208,29 +213,21 @@ func (s *stream) close() {
 	}
 }
 
-// reset makes the client show just these messages. A client leaves a message that it
-// has at its place, and adds others at the end; and it keeps its thoughts if a
+// reset makes the client show just the messages of the page. A client leaves a message
+// that it has at its place, and adds others at the end; and it keeps its thoughts if a
 // snapshot has none. If that is not what it is to show, it has to forget first what it
 // has, and for that time which version it has: what it says then is no edit of what
 // was said.
-func (s *stream) reset(want []*message) {
+func (s *stream) reset() {
 	s.close()
-	wanted, thinks := map[string]bool{}, false
-	for _, m := range want {
-		wanted[m.ID] = true
-		thinks = thinks || m.Role == "reasoning"
-	}
-	var stays, thoughts, others []*message
+	want, thinks := s.want, count(s.want, "reasoning") > 0
+	var thoughts, others []*message
 	for _, m := range s.have {
-		if wanted[m.ID] {
-			stays = append(stays, m)
-		}
 		if m.Role == "reasoning" {
 			thoughts, others = append(thoughts, m), append(others, &message{ID: m.ID, Role: "assistant"})
 		}
 	}
-	inOrder := len(stays) <= len(want) && slices.EqualFunc(stays, want[:len(stays)], func(a, b *message) bool { return a.ID == b.ID })
-	if !inOrder || len(thoughts) > 0 && !thinks && s.in.isNew() {
+	if !inOrder(s.have, want) || len(thoughts) > 0 && !thinks && s.in.isNew() {
 		if s.isSeen {
 			s.send(event{Type: "STATE_DELTA", Delta: []operation{{Op: "remove", Path: pointer(versionKey)}}})
 			s.isSeen, s.fields = false, nil
@@ -238,9 +235,9 @@ func (s *stream) reset(want []*message) {
 		if thinks && len(thoughts) > 0 { // any thought makes it forget its own
 			others = []*message{{ID: "thought", Role: "reasoning"}}
 		}
-		s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: snapshot(others)})
+		s.sendMessages(others)
 	}
-	if s.have = want; !thinks && !s.in.isNew() { // 0.0.59 still has them
+	if s.have, s.index = want, nil; !thinks && !s.in.isNew() { // 0.0.59 still has them
 		s.have = append(thoughts, want...)
 	}
 	for _, m := range want {
@@ -249,6 +246,28 @@ func (s *stream) reset(want []*message) {
 			m.ToolCalls[i].open = false
 		}
 	}
-	s.reindex()
-	s.send(event{Type: "MESSAGES_SNAPSHOT", Messages: snapshot(want)})
+	s.sendMessages(want)
+}
+
+// inOrder reports whether the messages of a client that are to stay are the first ones
+// that it is to show.
+func inOrder(have, want []*message) bool {
+	if len(have) == 0 {
+		return true
+	}
+	wanted := map[string]bool{}
+	for _, m := range want {
+		wanted[m.ID] = true
+	}
+	n := 0
+	for _, m := range have {
+		if !wanted[m.ID] {
+			continue
+		}
+		if n == len(want) || want[n].ID != m.ID {
+			return false
+		}
+		n++
+	}
+	return true
 }

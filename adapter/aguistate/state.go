@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
-	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/internal/pagehttp/chat"
 	"github.com/agentstate/state/workspace/page"
 )
 
@@ -17,28 +16,16 @@ import (
 // page, and the branch of the thread that the client has asked for.
 const versionKey = "$version"
 
-// branchOf finds at the end of a version what the branch is named after the thread.
-var branchOf = regexp.MustCompile(`(~[0-9]+-[A-Za-z0-9_-]{8})+$`)
-
 // find finds the branch of the thread in which the client is: that of the version that
 // it has, or without one the newest.
 func (s *stream) find() (err error) {
 	if json.Unmarshal(s.in.State[versionKey], &s.version) == nil && s.version != "" {
-		branch := branchOf.FindString(s.version)
-		s.version = strings.TrimSuffix(s.version, branch)
-		user, name := workspace.SplitThread(s.origin)
-		s.thread = workspace.Thread(user, name+branch)
+		version, branch := chat.CutBranch(s.version)
+		s.version, s.thread = version, s.Thread(branch)
 		return nil
 	}
-	s.thread, err = s.pages.Newest(s.r.Context(), s.origin)
+	s.thread, err = s.Newest()
 	return err
-}
-
-// branch returns what the branch is named after the thread that was asked for.
-func (s *stream) branch() string {
-	_, asked := workspace.SplitThread(s.origin)
-	_, name := workspace.SplitThread(s.thread)
-	return strings.TrimPrefix(name, asked)
 }
 
 // edits returns what the client has changed in the state that it has. Earlier
@@ -82,7 +69,7 @@ func (s *stream) showState() {
 			}
 		}
 	}
-	fields[versionKey] = state.JSONText(s.page.Version + s.branch())
+	fields[versionKey] = state.JSONText(s.page.Version + s.Branch(s.thread))
 	if s.fields == nil {
 		s.send(event{Type: "STATE_SNAPSHOT", Snapshot: encode(fields)})
 	} else if patch := patchOf(s.fields, fields); len(patch) > 0 {

@@ -2,17 +2,15 @@ package aguistate
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/pagehttp"
+	"github.com/agentstate/state/internal/pagehttp/chat"
 	"github.com/agentstate/state/statehttp"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/page"
@@ -20,14 +18,10 @@ import (
 
 // stream answers one request.
 type stream struct {
-	r       *http.Request
-	in      *input
-	manager *workspace.Manager
-	pages   *page.Source
-	may     func(statehttp.Action) error
-	out     *pagehttp.Writer
-	origin  string // the thread that was asked for, which may have branches
-	thread  string // the one that is shown
+	*chat.Request
+	in     *input
+	out    *pagehttp.Writer
+	thread string // that is shown, which may be a branch
 
 	target string // the message that the request waits for, or "" if it shows the thread
 	last   string // the message whose handling has ended last, of the run that is open
@@ -35,8 +29,9 @@ type stream struct {
 	isOpen bool   // the last of them has not ended
 
 	page    page.Page
-	have    []*message // what the client shows
-	index   map[string]*message
+	want    []*message            // of the page, but for pieces of answers
+	have    []*message            // what the client shows
+	index   map[string]*message   // of have by ids, or nil: see shown
 	fields  map[string]state.JSON // the state that it has, or nil if that is not known
 	version string                // of the page that it has seen
 	isSeen  bool                  // it knows a version of the state
@@ -46,58 +41,63 @@ type stream struct {
 
 // serve answers the request.
 func (s *stream) serve() {
-	ctx := s.r.Context()
-	err := s.find()
-	var now, base *page.Page
-	if err == nil {
-		now, err = s.pages.Read(ctx, s.thread)
-	}
-	if err != nil {
-		s.fail(err)
-		return
-	}
-	if base, err = s.pages.ReadAt(ctx, s.thread, s.version); err != nil {
-		base = nil // it is not held any more, or never was
-	}
-	s.page, s.base, s.isSeen = *now, now.Version, s.in.State[versionKey] != nil
-	want := messagesOf(now)
-	s.had(want)
-	said := false
-	if err = nil; len(s.in.Messages) > len(want)+maxAdded+count(s.in.Messages, "reasoning") {
-		err = invalid("the client has more than %d messages that the thread has not", maxAdded)
-	} else {
-		said, err = s.handOver(now, base)
-	}
-	if err != nil {
-		s.openRun()
-		s.edited = nil
-		s.show(false) // takes back what was not accepted
-		s.fail(err)
-		return
-	}
+	said, err := s.begin()
 	follow := s.in.asks("follow") && s.target == ""
-	if s.target == "" && !follow && len(s.edited) == 0 && !s.waitsFor("") { // nothing will come
+	switch {
+	case err != nil:
+		if s.page.Version != "" {
+			s.openRun()
+			s.edited = nil
+			s.show(false) // takes back what was not accepted
+		}
+		s.fail(err)
+		return
+	case s.target == "" && !follow && len(s.edited) == 0 && !s.waitsFor(""): // nothing will come
 		s.openRun()
 		s.show(true)
 		s.settle()
 		_ = s.out.Flush()
 		return
 	}
-	each := func(ctx context.Context) iter.Seq2[page.Change, error] { return s.pages.Follow(ctx, s.thread, "") }
 	isFirst := true
-	pagehttp.Serve(ctx, s.out, each, func(c page.Change, err error) bool {
+	for c, err := range pagehttp.Each(s.out, s.Pages.Follow(s.out.Context, s.thread, "")) {
 		if err != nil {
-			return s.fail(err)
+			s.fail(err)
+			break
 		}
 		s.take(c, isFirst)
 		if s.openRun(); c.Delta != nil && s.fields != nil {
 			s.grow(c.Delta.Item)
-			return true
+			continue
 		}
 		s.show(isFirst && !said)
-		isFirst = false
-		return s.settle() && (s.isOpen || follow)
-	})
+		if isFirst = false; !s.settle() || !s.isOpen && !follow {
+			break
+		}
+	}
+}
+
+// begin reads the page, and hands over what the request brings. It reports whether
+// there was something that is said.
+func (s *stream) begin() (said bool, err error) {
+	ctx := s.R.Context()
+	if err := s.find(); err != nil {
+		return false, err
+	}
+	now, err := s.Pages.Read(ctx, s.thread)
+	if err != nil {
+		return false, err
+	}
+	base, err := s.Pages.ReadAt(ctx, s.thread, s.version)
+	if err != nil {
+		base = nil // it is not held any more, or never was
+	}
+	s.page, s.base, s.isSeen, s.want = *now, now.Version, s.in.State[versionKey] != nil, messagesOf(now)
+	s.had()
+	if len(s.in.Messages) > len(s.want)+maxAdded+count(s.in.Messages, "reasoning") {
+		return false, invalid("the client has more than %d messages that the thread has not", maxAdded)
+	}
+	return s.handOver(now, base)
 }
 
 func count(list []*message, role string) (n int) {
@@ -115,7 +115,9 @@ func (s *stream) take(c page.Change, isFirst bool) {
 	for _, t := range s.page.Turns {
 		was[t.ID] = t.State
 	}
-	s.page.Apply(c)
+	if s.page.Apply(c); c.Delta == nil {
+		s.want = messagesOf(&s.page)
+	}
 	if isFirst || c.Tail == nil && c.Page == nil {
 		return
 	}
@@ -162,7 +164,7 @@ func (s *stream) openRun() {
 		return
 	}
 	s.runs++
-	e := event{Type: "RUN_STARTED", ThreadID: s.in.ThreadID + s.branch(), RunID: s.runID()}
+	e := event{Type: "RUN_STARTED", ThreadID: s.in.ThreadID + s.Branch(s.thread), RunID: s.runID()}
 	if s.in.isNew() {
 		e.ProtocolVersion = "1.0"
 	}
@@ -182,10 +184,10 @@ func (s *stream) runID() string {
 // finish ends the run.
 func (s *stream) finish(waits *outcome, cancelled bool) {
 	s.close()
-	e := event{Type: "RUN_FINISHED", ThreadID: s.in.ThreadID + s.branch(), RunID: s.runID(), Outcome: waits}
+	e := event{Type: "RUN_FINISHED", ThreadID: s.in.ThreadID + s.Branch(s.thread), RunID: s.runID(), Outcome: waits}
 	switch {
 	case waits != nil && waits.Interrupts != nil: // the protocol demands both snapshots
-		s.reset(messagesOf(&s.page))
+		s.reset()
 		s.fields = nil
 		s.showState()
 	case cancelled && s.in.isNew():
@@ -230,7 +232,7 @@ var approvalSchema = json.RawMessage(`{"type":"object","properties":{"approved":
 
 // fail ends the stream with an error, without secrets.
 func (s *stream) fail(err error) (more bool) {
-	ctx := s.r.Context()
+	ctx := s.R.Context()
 	if ctx.Err() != nil {
 		return false
 	}
@@ -239,7 +241,7 @@ func (s *stream) fail(err error) (more bool) {
 	if errors.As(err, &of) {
 		text = of.Err.Error() // without the name of the workspace
 	}
-	if v, err := s.manager.View(ctx, s.thread); err == nil {
+	if v, err := s.Manager.View(ctx, s.thread); err == nil {
 		text = v.Redact(text)
 	}
 	class := workspace.ErrorClass(err)

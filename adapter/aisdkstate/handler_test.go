@@ -186,6 +186,7 @@ func TestRefusedRequests(t *testing.T) {
 		"no id":        {400, nil, object{"messages": []object{user("u9", "x")}}},
 		"no content":   {400, nil, object{"id": "c", "messages": []object{{"id": "u9", "role": "user", "parts": []object{}}}}},
 		"another body": {400, nil, []int{}},
+		"no message":   {400, nil, object{"id": "c", "messages": []any{nil}}},
 		"too large":    {413, nil, object{"id": strings.Repeat("x", 9<<20)}},
 	} {
 		resp := s.request("POST", "/", c.body, c.header...)

@@ -2,7 +2,6 @@ package aisdkstate
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -52,10 +51,6 @@ type approval struct {
 	Approved *bool  `json:"approved,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
-
-// branchOf finds at the end of an id what the branch is named after the thread of the
-// chat.
-var branchOf = regexp.MustCompile(`(~[0-9]+-[A-Za-z0-9_-]{8})*$`)
 
 // messagesOf returns the messages of a page of a chat.
 func messagesOf(chat string, p *page.Page) []*message {
@@ -127,9 +122,12 @@ func (m *message) add(item *page.Item) {
 	}
 }
 
+// keyOf tells the parts of a chat apart. That of a call is its id for a client.
+func keyOf(item *page.Item, p page.Part) string { return item.ID + "." + p.ID }
+
 // partOf translates a part.
 func partOf(item *page.Item, p page.Part) part {
-	out := part{key: item.ID + "." + p.ID, item: item.ID, Text: p.Text}
+	out := part{key: keyOf(item, p), item: item.ID, Text: p.Text}
 	if out.State = "done"; item.Open {
 		out.State = "streaming"
 	}

@@ -1,11 +1,8 @@
 package aisdkstate
 
 import (
-	"context"
 	"encoding/json"
-	"iter"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -16,9 +13,8 @@ import (
 
 // stream streams the answer to a message.
 type stream struct {
+	*call
 	out    *pagehttp.Writer
-	pages  *page.Source
-	chat   string
 	thread string
 	turn   string // the question
 	target string // the message that the stream ends with: the question, or a decision about a call of its answer
@@ -32,12 +28,6 @@ type stream struct {
 	step   string                // the item of the last step
 }
 
-func newStream(w http.ResponseWriter, pages *page.Source, chat, thread string) *stream {
-	out := pagehttp.NewWriter(w)
-	w.Header().Set("x-vercel-ai-ui-message-stream", "v1")
-	return &stream{out: out, pages: pages, chat: chat, thread: thread, sent: map[string]string{}, texts: map[string]string{}}
-}
-
 func (s *stream) send(typ string, members ...any) {
 	chunk := map[string]any{"type": typ}
 	for i := 0; i < len(members); i += 2 {
@@ -47,46 +37,40 @@ func (s *stream) send(typ string, members ...any) {
 }
 
 // serve streams the answer. The client has what has says of it.
-func (s *stream) serve(ctx context.Context, has *message) {
-	id := ""
+func (s *stream) serve(has *message) {
+	s.W.Header().Set("x-vercel-ai-ui-message-stream", "v1")
+	id := answerID(s.Chat, s.Chat+s.Branch(s.thread), &page.Item{Turn: s.turn})
 	if has != nil {
 		id = has.ID
 		for _, p := range has.Parts {
 			s.sent[p.key], s.texts[p.key], s.step = p.State, p.Text, p.item
 		}
 	}
-	begun := false
-	each := func(ctx context.Context) iter.Seq2[page.Change, error] { return s.pages.Follow(ctx, s.thread, "") }
-	pagehttp.Serve(ctx, s.out, each, func(c page.Change, err error) bool {
+	s.send("start", "messageId", id)
+	for c, err := range pagehttp.Each(s.out, s.Pages.Follow(s.out.Context, s.thread, "")) {
 		if err != nil {
 			s.send("error", "errorText", "the answer cannot be followed")
-			return false
+			break
 		}
 		s.page.Apply(c)
-		if !begun {
-			if id == "" {
-				id = answerID(s.chat, s.page.Thread, &page.Item{Turn: s.turn})
-			}
-			begun = true
-			s.send("start", "messageId", id)
-		}
 		if c.Restart != "" {
 			s.restart(c.Restart)
 		}
 		if c.Delta != nil {
 			s.delta(c.Delta)
-			return true
+			continue
 		}
 		s.showFields()
 		answer := s.answer(id)
-		s.show(answer)
-		return s.goesOn(answer)
-	})
+		if s.show(answer); !s.goesOn(answer) {
+			break
+		}
+	}
 }
 
 // answer returns the message that the stream is about, or nil.
 func (s *stream) answer(id string) *message {
-	for _, m := range messagesOf(s.chat, &s.page) {
+	for _, m := range messagesOf(s.Chat, &s.page) {
 		if m.ID == id {
 			return m
 		}

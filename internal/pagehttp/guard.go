@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/agentstate/state/workspace"
+	"github.com/agentstate/state/workspace/page"
 )
 
 const (
@@ -150,15 +151,15 @@ func (g *Guard) Enter(w http.ResponseWriter, user, agent string, err error) (lea
 	return func() { g.slots.leave(user) }, true
 }
 
-// Begin counts a stream until end is called. It reports false, and has answered, if
-// there are too many.
-func (g *Guard) Begin(w http.ResponseWriter) (end func(), ok bool) {
+// Begin begins a stream, and counts it until its End. It reports false, and has
+// answered, if there are too many.
+func (g *Guard) Begin(w http.ResponseWriter, r *http.Request) (out *Writer, ok bool) {
 	if !g.slots.begin() {
 		g.refuseForNow(w, "too many streams", http.StatusServiceUnavailable)
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return g.slots.end, true
+	return NewWriter(r.Context(), w, g.slots.end), true
 }
 
 // refuseForNow answers a request that may be sent again later.
@@ -208,4 +209,18 @@ func (g *Guard) Explain(w http.ResponseWriter, r *http.Request, err error) (stat
 		text = http.StatusText(status)
 	}
 	return status, text
+}
+
+// Actions returns what an input does, in the words of statehttp.Action.
+func Actions(in page.Input) (list []string) {
+	if in.Content != nil || in.Replaces != "" {
+		list = append(list, "send")
+	}
+	if len(in.Decisions) > 0 {
+		list = append(list, "decide")
+	}
+	if len(in.Fields) > 0 {
+		list = append(list, "edit")
+	}
+	return list
 }

@@ -19,48 +19,61 @@ const aliveInterval = 15 * time.Second
 
 // Writer sends server-sent events to one client. After an error, it sends nothing.
 type Writer struct {
+	// Context ends with the request, with the Writer, and when the client has gone.
+	Context context.Context
+	lost    context.CancelFunc
 	out     http.ResponseWriter
 	control *http.ResponseController
-	batch   bytes.Buffer // of what was sent since the last flush
-	err     error
+	end     func() // is called by End
+
+	mu    sync.Mutex   // a timer writes while nothing is told
+	batch bytes.Buffer // of what was sent since the last flush
+	err   error
+	timer *time.Timer // of Each
 }
 
-// NewWriter returns a Writer for an answer.
-func NewWriter(w http.ResponseWriter) *Writer {
+// NewWriter returns a Writer for an answer. End calls end.
+func NewWriter(ctx context.Context, w http.ResponseWriter, end func()) *Writer {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
-	return &Writer{out: w, control: http.NewResponseController(w)}
+	made := &Writer{out: w, control: http.NewResponseController(w), end: end}
+	made.Context, made.lost = context.WithCancel(ctx)
+	return made
 }
 
-// Send sends an event with data and an id, or "" for none, which must have no line
-// breaks.
+// Send sends an event with data, which must have no line breaks, and an id, or "" for
+// none.
 func (w *Writer) Send(id string, data []byte) {
-	if id = strings.Map(visible, id); id != "" {
-		w.batch.WriteString("id: " + id + "\n")
-	}
-	w.batch.WriteString("data: ")
+	w.begin(id)
 	w.batch.Write(data)
 	w.batch.WriteString("\n\n")
 }
 
-// visible leaves out what would end a line.
-func visible(r rune) rune {
-	if r < ' ' {
-		return -1
+// begin begins an event. What would end a line is left out of its id.
+func (w *Writer) begin(id string) {
+	visible := func(r rune) rune {
+		if r < ' ' {
+			return -1
+		}
+		return r
 	}
-	return r
+	if id = strings.Map(visible, id); id != "" {
+		w.batch.WriteString("id: " + id + "\n")
+	}
+	w.batch.WriteString("data: ")
 }
 
 // SendJSON sends an event whose data is the JSON of a value that has one.
 func (w *Writer) SendJSON(id string, v any) {
-	data, err := json.Marshal(v)
-	if err != nil { // no value of these packages
+	w.begin(id)
+	enc := json.NewEncoder(&w.batch)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil { // no value of these packages
 		w.err = err
-		return
 	}
-	w.Send(id, data)
+	w.batch.WriteByte('\n') // behind that of the encoder
 }
 
 // Flush passes on what was sent. A client that does not take it in time is given
@@ -84,61 +97,54 @@ func (w *Writer) Alive() error {
 	return w.Flush()
 }
 
-// Serve calls send with what each yields in a context, and flushes what it sends,
-// until send reports that there is no more, the client has gone, or ctx ends.
-func Serve[T any](ctx context.Context, w *Writer, each func(context.Context) iter.Seq2[T, error], send func(T, error) (more bool)) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	p := pulse{w: w, lost: cancel}
-	p.start()
-	defer p.stop()
-	for v, err := range each(ctx) {
-		if more := p.tell(func() bool { return send(v, err) && err == nil }); !more {
-			return
+// Each yields what a source yields in the Context of a Writer, and flushes what is sent
+// for it, until the loop is left, or behind an error. Meanwhile, a timer tells that the
+// stream is in use: a goroutine in its place would take the stack of one for each stream.
+func Each[T any](w *Writer, source iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		w.start()
+		for v, err := range source {
+			if !w.tell(func() bool { return yield(v, err) && err == nil }) {
+				return
+			}
 		}
 	}
 }
 
-// pulse shares the Writer of a stream with a timer, which writes while nothing is
-// told. A timer in place of a goroutine saves the stack of one for each stream.
-type pulse struct {
-	mu    sync.Mutex
-	w     *Writer
-	lost  func() // is called when the client has gone
-	timer *time.Timer
-	ended bool
+// tell calls send, and flushes what it sends. It reports whether there is more.
+func (w *Writer) tell(send func() (more bool)) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	more := send()
+	return w.Flush() == nil && more
 }
 
-func (p *pulse) start() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.timer = time.AfterFunc(aliveInterval, p.beat)
+func (w *Writer) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(aliveInterval, w.beat)
 }
 
-func (p *pulse) beat() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// beat tells that the stream is in use, until it ends.
+func (w *Writer) beat() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
-	case p.ended:
-	case p.w.Alive() != nil:
-		p.lost()
+	case w.Context.Err() != nil:
+	case w.Alive() != nil:
+		w.lost()
 	default:
-		p.timer.Reset(aliveInterval)
+		w.timer.Reset(aliveInterval)
 	}
 }
 
-// tell calls send, and flushes what it sends. It reports whether there is more.
-func (p *pulse) tell(send func() (more bool)) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	more := send()
-	return p.w.Flush() == nil && more
-}
-
-// stop waits until the timer writes nothing any more.
-func (p *pulse) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = true
-	p.timer.Stop()
+// End ends the Writer. It waits until nothing is written any more.
+func (w *Writer) End() {
+	w.lost()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.end()
 }

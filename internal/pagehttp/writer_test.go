@@ -33,28 +33,29 @@ func (c *client) Write(data []byte) (int, error) {
 }
 
 // told yields values at times, and then waits for the end.
-func told(at ...time.Duration) func(context.Context) iter.Seq2[int, error] {
-	return func(ctx context.Context) iter.Seq2[int, error] {
-		return func(yield func(int, error) bool) {
-			for i, d := range at {
-				if time.Sleep(d); !yield(i, nil) {
-					return
-				}
+func told(ctx context.Context, at ...time.Duration) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for i, d := range at {
+			if time.Sleep(d); !yield(i, nil) {
+				return
 			}
-			<-ctx.Done()
 		}
+		<-ctx.Done()
 	}
 }
 
 // A stream tells every 15 seconds that it is in use, until it ends, and ends when the
 // client has gone although nothing is told.
-func TestServe(t *testing.T) {
+func TestEach(t *testing.T) {
 	serve := func(t *testing.T, c *client, at ...time.Duration) {
-		out := pagehttp.NewWriter(c)
-		pagehttp.Serve(t.Context(), out, told(at...), func(n int, err error) bool {
-			out.SendJSON("", n)
-			return n < 2
-		})
+		out := pagehttp.NewWriter(t.Context(), c, func() {})
+		defer out.End()
+		for n, err := range pagehttp.Each(out, told(out.Context, at...)) {
+			require.NoError(t, err)
+			if out.SendJSON("", n); n == 2 {
+				break
+			}
+		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c := &client{}
