@@ -20,7 +20,8 @@ import (
 
 // BenchmarkFirst measures a request that is shown a long thread, without a network:
 // that of a page that has nothing, and that of one that has all of it. The metric
-// x-json is how often encoding/json encodes the messages in that time.
+// x-json is how often encoding/json encodes the messages in that time, of the shortest of all times for both: those
+// that nothing else on the machine has made longer.
 func BenchmarkFirst(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 100_000} {
 		m, err := workspace.Open(b.Context(), store.NewMemory(), &workspace.Options{KeepMessages: -1, Schema: state.MustSchema(state.Limits{ValueBytes: 1 << 26}, state.Team{"desk": {"ui"}})})
@@ -62,17 +63,17 @@ func BenchmarkFirst(b *testing.B) {
 		require.NoError(b, err)
 		for name, body := range map[string]string{"nothing": nothing, "all": string(all)} {
 			b.Run(fmt.Sprintf("%s/n=%d", name, n), func(b *testing.B) {
-				var made, encoding time.Duration
+				made, encoding := time.Hour, time.Hour
 				for b.Loop() {
 					began := time.Now()
 					ask(body)
 					between := time.Now()
 					_, err := json.Marshal(list)
 					require.NoError(b, err)
-					made, encoding = made+between.Sub(began), encoding+time.Since(between)
+					made, encoding = min(made, between.Sub(began)), min(encoding, time.Since(between))
 				}
 				b.ReportMetric(float64(made)/float64(encoding), "x-json")
-				b.ReportMetric(float64(made)/float64(b.N)/1e6, "ms/first")
+				b.ReportMetric(float64(made)/1e6, "ms/first")
 			})
 		}
 		require.NoError(b, m.Close())

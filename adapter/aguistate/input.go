@@ -59,7 +59,7 @@ func readInput(data []byte) (*input, error) {
 	if in.RunID == "" {
 		return nil, invalid("the body is no RunAgentInput: it has no runId")
 	}
-	ids, seen := []string{in.ThreadID, in.RunID}, map[string]bool{}
+	ids, seen := []string{in.ThreadID, in.RunID}, make(map[string]bool, len(in.Messages))
 	for _, m := range in.Messages {
 		switch {
 		case m == nil || m.ID == "":

@@ -104,12 +104,9 @@ func (s *stream) said(now, base *page.Page) (list []page.Input) {
 	if len(s.in.Messages) == 0 {
 		return nil
 	}
-	known := map[string]bool{}
-	for _, m := range s.want {
-		known[m.ID] = true
-	}
-	for _, t := range now.Turns {
-		known[t.ID] = true
+	known := func(id string) bool {
+		_, ok := s.wanted(id)
+		return ok || slices.ContainsFunc(now.Turns, func(t page.Turn) bool { return t.ID == id })
 	}
 	var sent []*message // without what is no part of a conversation
 	for _, m := range s.in.Messages {
@@ -118,7 +115,7 @@ func (s *stream) said(now, base *page.Page) (list []page.Input) {
 		}
 	}
 	n := len(sent)
-	for n > 0 && sent[n-1].Role == "user" && !known[sent[n-1].ID] {
+	for n > 0 && sent[n-1].Role == "user" && !known(sent[n-1].ID) {
 		n--
 	}
 	if n == len(sent) {
@@ -132,9 +129,10 @@ func (s *stream) said(now, base *page.Page) (list []page.Input) {
 		list = append(list, page.Input{ID: m.ID, Content: content})
 	}
 	front := ""
-	for _, m := range sent[:n] {
-		if known[m.ID] {
+	for _, m := range slices.Backward(sent[:n]) {
+		if known(m.ID) {
 			front = m.ID
+			break
 		}
 	}
 	if n == 0 || front != "" {

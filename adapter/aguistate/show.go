@@ -16,23 +16,29 @@ func (s *stream) had() {
 	if len(s.in.Messages) == 0 {
 		return
 	}
-	wanted := map[string]*message{} // with the thought in front of each, or nil
 	sendsThoughts := slices.ContainsFunc(s.in.Messages, func(m *message) bool { return m.Role == "reasoning" })
-	for i, m := range s.want {
-		if wanted[m.ID] = nil; i > 0 && s.want[i-1].Role == "reasoning" && !sendsThoughts {
-			wanted[m.ID] = s.want[i-1]
-		}
-	}
 	for _, m := range s.in.Messages {
-		thought, isWanted := wanted[m.ID]
+		at, isWanted := s.wanted(m.ID)
 		if isOwn := m.Role == "activity" || m.isInstruction() && !isWanted; isOwn {
 			continue
 		}
-		if thought != nil {
-			s.have = append(s.have, thought)
+		if at > 0 && s.want[at-1].Role == "reasoning" && !sendsThoughts {
+			s.have = append(s.have, s.want[at-1])
 		}
 		s.have = append(s.have, m)
 	}
+}
+
+// wanted returns the place of a message among those of the page.
+func (s *stream) wanted(id string) (at int, ok bool) {
+	if s.places == nil {
+		s.places = make(map[string]int, len(s.want))
+		for i, m := range s.want {
+			s.places[m.ID] = i
+		}
+	}
+	at, ok = s.places[id]
+	return at, ok
 }
 
 func (m *message) isInstruction() bool { return m.Role == "system" || m.Role == "developer" }
@@ -66,7 +72,7 @@ func (s *stream) grow(item string) {
 	list := appendItem(nil, s.page.Pending[at])
 	for _, m := range list {
 		if has := s.shown(m.ID); has == nil || !has.canBecome(m) {
-			s.want = messagesOf(&s.page)
+			s.want, s.places = messagesOf(&s.page), nil
 			s.show(false)
 			return
 		}
@@ -227,7 +233,7 @@ func (s *stream) reset() {
 			thoughts, others = append(thoughts, m), append(others, &message{ID: m.ID, Role: "assistant"})
 		}
 	}
-	if !inOrder(s.have, want) || len(thoughts) > 0 && !thinks && s.in.isNew() {
+	if !s.inOrder() || len(thoughts) > 0 && !thinks && s.in.isNew() {
 		if s.isSeen {
 			s.send(event{Type: "STATE_DELTA", Delta: []operation{{Op: "remove", Path: pointer(versionKey)}}})
 			s.isSeen, s.fields = false, nil
@@ -249,25 +255,16 @@ func (s *stream) reset() {
 	s.sendMessages(want)
 }
 
-// inOrder reports whether the messages of a client that are to stay are the first ones
+// inOrder reports whether the messages of the client that are to stay are the first ones
 // that it is to show.
-func inOrder(have, want []*message) bool {
-	if len(have) == 0 {
-		return true
-	}
-	wanted := map[string]bool{}
-	for _, m := range want {
-		wanted[m.ID] = true
-	}
+func (s *stream) inOrder() bool {
 	n := 0
-	for _, m := range have {
-		if !wanted[m.ID] {
-			continue
-		}
-		if n == len(want) || want[n].ID != m.ID {
+	for _, m := range s.have {
+		if at, stays := s.wanted(m.ID); stays && at != n {
 			return false
+		} else if stays {
+			n++
 		}
-		n++
 	}
 	return true
 }

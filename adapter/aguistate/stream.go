@@ -30,6 +30,7 @@ type stream struct {
 
 	page    page.Page
 	want    []*message            // of the page, but for pieces of answers
+	places  map[string]int        // of want by ids, or nil: see wanted
 	have    []*message            // what the client shows
 	index   map[string]*message   // of have by ids, or nil: see shown
 	fields  map[string]state.JSON // the state that it has, or nil if that is not known
@@ -116,7 +117,7 @@ func (s *stream) take(c page.Change, isFirst bool) {
 		was[t.ID] = t.State
 	}
 	if s.page.Apply(c); c.Delta == nil {
-		s.want = messagesOf(&s.page)
+		s.want, s.places = messagesOf(&s.page), nil
 	}
 	if isFirst || c.Tail == nil && c.Page == nil {
 		return
