@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
@@ -215,6 +216,15 @@ func splitDataURL(p Part) (mime, data string, ok bool) {
 		return "", "", false
 	}
 	return strings.Cut(rest, ";base64,")
+}
+
+// ReadPart reads a part of the content of a message, in the words of any format: a
+// text, an image, a sound or a file. It returns false for another part, and for a file
+// that only its provider has.
+func ReadPart(part state.JSON) (p Part, ok bool) {
+	members, _ := jsontext.Members([]byte(part)) // none if it is not an object
+	p = partOf(readPart(members))
+	return p, p.Kind != PartOther
 }
 
 // readPart reads a part in the words of any format.

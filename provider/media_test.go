@@ -118,3 +118,25 @@ func TestTextsForEveryFormat(t *testing.T) {
 		}
 	}
 }
+
+// A part is read in the words of any format.
+func TestReadPart(t *testing.T) {
+	pdf := provider.Part{Kind: provider.PartFile, MIME: "application/pdf", Data: "aGk="}
+	for part, want := range map[state.JSON]provider.Part{
+		`{"type":"output_text","text":"hi"}`:                                                          {Kind: provider.PartText, Text: "hi"},
+		`{"type":"input_image","image_url":"https://e.org/a"}`:                                        {Kind: provider.PartImage, URL: "https://e.org/a"},
+		`{"type":"image","mimeType":"image/png","data":"aGk="}`:                                       {Kind: provider.PartImage, MIME: "image/png", Data: "aGk="},
+		`{"type":"input_audio","input_audio":{"format":"wav","data":"aGk="}}`:                         {Kind: provider.PartAudio, MIME: "audio/wav", Data: "aGk="},
+		`{"inlineData":{"mimeType":"application/pdf","data":"aGk="}}`:                                 pdf,
+		`{"type":"input_file","file_data":"data:application/pdf;base64,aGk="}`:                        pdf,
+		`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"aGk="}}`: pdf,
+	} {
+		got, ok := provider.ReadPart(part)
+		require.True(t, ok, part)
+		require.Equal(t, want, got, part)
+	}
+	for _, part := range []state.JSON{``, `null`, `[]`, `{"type":"thinking","thinking":"hm"}`, `{"type":"input_file","file_id":"f"}`} {
+		_, ok := provider.ReadPart(part)
+		require.False(t, ok, part)
+	}
+}

@@ -2,8 +2,6 @@ package page
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"mime"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/internal/origin"
+	"github.com/agentstate/state/provider"
 )
 
 // said is what a message has besides calls.
@@ -26,19 +25,14 @@ func (s *said) add(m state.Message) {
 	s.addMembers(m)
 	switch m := m.(type) {
 	case state.TextMessage:
-		var elements [][]byte
-		content, err := m.Content(), errNoParts
+		content := m.Content()
 		if strings.HasPrefix(string(content), "[") {
-			elements, err = jsontext.Elements([]byte(content))
-		}
-		if err != nil {
-			if text := m.Text(); text != "" {
-				s.parts = append(s.parts, Part{Kind: Text, Text: text})
+			elements, _ := jsontext.Elements([]byte(content)) // checked with the message
+			for _, element := range elements {
+				s.addPart(element)
 			}
-			return
-		}
-		for _, element := range elements {
-			s.addPart(element)
+		} else if text := m.Text(); text != "" {
+			s.parts = append(s.parts, Part{Kind: Text, Text: text})
 		}
 	case state.UnknownMessage:
 		if _, typ := origin.ItemType(m); typ != "reasoning" {
@@ -51,8 +45,6 @@ func (s *said) add(m state.Message) {
 		}
 	}
 }
-
-var errNoParts = errors.New("page: the content has no parts")
 
 // addMembers adds what stands beside the content: in Chat Completions, thoughts
 // under the names that providers give them, and citations.
@@ -83,16 +75,26 @@ func (s *said) addPart(element []byte) {
 	switch typ := part.String("type"); {
 	case part.Bool("thought"): // Gemini
 		s.thoughts += part.String("text")
+		return
 	case typ == "thinking":
 		s.thoughts += cmp.Or(part.String("thinking"), textsOf(part.Get("thinking"), "text"))
-	case typ == "text", typ == "input_text", typ == "output_text":
-		s.parts = append(s.parts, Part{Kind: Text, Text: part.String("text")})
-		s.addCitations(part.Get("annotations"))
-		s.addCitations(part.Get("citations"))
+		return
+	}
+	s.addCitations(part.Get("annotations"))
+	s.addCitations(part.Get("citations"))
+	switch p, ok := provider.ReadPart(state.JSON(element)); {
+	case !ok:
+	case p.Kind == provider.PartText:
+		s.parts = append(s.parts, Part{Kind: Text, Text: p.Text})
 	default:
-		if media := mediaOf(part); media != nil {
-			s.parts = append(s.parts, Part{Kind: MediaPart, Media: media})
+		media := &Media{Type: p.MIME, URL: p.DataURL(), Name: p.Name}
+		switch {
+		case p.Kind == provider.PartImage:
+			media.Type = cmp.Or(media.Type, "image/*")
+		case media.Type == "audio/mp3": // as OpenAI calls it
+			media.Type, media.URL = "audio/mpeg", strings.Replace(media.URL, "audio/mp3", "audio/mpeg", 1)
 		}
+		s.parts = append(s.parts, Part{Kind: MediaPart, Media: media})
 	}
 }
 
@@ -125,56 +127,6 @@ func textsOf(list []byte, name string) string {
 	return all.String()
 }
 
-// mediaOf reads a part that is no text, in the words of any provider, or returns nil.
-func mediaOf(part jsontext.Object) *Media {
-	data := func(typ, value string) string { return "data:" + typ + ";base64," + value }
-	switch part.String("type") {
-	case "image_url":
-		url := cmp.Or(part.Object("image_url").String("url"), part.String("image_url"))
-		return mediaAt(url, "image/*", "")
-	case "input_image":
-		return mediaAt(part.String("image_url"), "image/*", "")
-	case "input_audio":
-		sound := part.Object("input_audio")
-		typ := "audio/" + sound.String("format")
-		if typ == "audio/mp3" {
-			typ = "audio/mpeg"
-		}
-		return mediaAt(data(typ, sound.String("data")), typ, "")
-	case "file", "input_file":
-		file := part
-		if inner := part.Object("file"); inner != nil {
-			file = inner
-		}
-		return mediaAt(cmp.Or(file.String("file_data"), file.String("file_url")), "", file.String("filename"))
-	case "image", "document", "audio", "video":
-		source := part.Object("source")
-		url, typ := source.String("url"), source.String("media_type")
-		if value := source.String("data"); value != "" && source.String("type") == "base64" {
-			url = data(typ, value)
-		}
-		return mediaAt(url, typ, part.String("title"))
-	}
-	if inline := part.Object("inlineData"); inline != nil { // Gemini
-		typ := inline.String("mimeType")
-		return mediaAt(data(typ, inline.String("data")), typ, "")
-	}
-	if file := part.Object("fileData"); file != nil {
-		return mediaAt(file.String("fileUri"), file.String("mimeType"), "")
-	}
-	return nil
-}
-
-func mediaAt(url, typ, name string) *Media {
-	if url == "" {
-		return nil
-	}
-	if head, _, isData := strings.Cut(url, ";base64,"); isData {
-		typ = strings.TrimPrefix(head, "data:")
-	}
-	return &Media{Type: typ, URL: url, Name: name}
-}
-
 // Content returns what a person says with texts and media, as the content of a
 // [workspace.Message]: a text alone, or parts that package provider sends to every
 // provider that takes such files. The URL of a sound must be a data URL, and that of
@@ -190,7 +142,7 @@ func Content(parts ...Part) (state.Message, error) {
 	for i, p := range parts {
 		switch {
 		case p.Kind == Text:
-			list = append(list, object("type", "text", "text", p.Text))
+			list = append(list, members{"type": "text", "text": p.Text}.json())
 		case p.Kind == MediaPart && p.Media != nil && p.Media.URL != "":
 			part, err := p.Media.part()
 			if err != nil {
@@ -217,29 +169,27 @@ func (m *Media) part() (state.JSON, error) {
 	}
 	switch family, format, _ := strings.Cut(typ, "/"); {
 	case family == "image":
-		return object("type", "image_url", "image_url", map[string]any{"url": m.URL}), nil
+		return members{"type": "image_url", "image_url": members{"url": m.URL}}.json(), nil
 	case family == "audio" && isData:
 		format = strings.TrimPrefix(strings.TrimPrefix(format, "x-"), "vnd.")
 		if format == "mpeg" {
 			format = "mp3"
 		}
-		return object("type", "input_audio", "input_audio", map[string]any{"data": data, "format": format}), nil
+		return members{"type": "input_audio", "input_audio": members{"data": data, "format": format}}.json(), nil
 	case family == "video" && isData:
-		return object("inlineData", map[string]any{"mimeType": typ, "data": data}), nil
+		return members{"inlineData": members{"mimeType": typ, "data": data}}.json(), nil
 	case !isData && m.Type != "":
-		return object("fileData", map[string]any{"mimeType": typ, "fileUri": m.URL}), nil
+		return members{"fileData": members{"mimeType": typ, "fileUri": m.URL}}.json(), nil
 	case isData:
-		return object("type", "file", "file", map[string]any{"filename": cmp.Or(m.Name, "file"), "file_data": m.URL}), nil
+		return members{"type": "file", "file": members{"filename": cmp.Or(m.Name, "file"), "file_data": m.URL}}.json(), nil
 	}
-	return object("type", "input_file", "file_url", m.URL), nil
+	return members{"type": "input_file", "file_url": m.URL}.json(), nil
 }
 
-// object returns a JSON object of names and values.
-func object(members ...any) state.JSON {
-	var made jsontext.Object
-	for i := 0; i < len(members); i += 2 {
-		value, _ := json.Marshal(members[i+1]) // of texts
-		made = made.With(members[i].(string), value)
-	}
-	return state.JSON(made.JSON())
+// members are those of a JSON object.
+type members map[string]any
+
+func (m members) json() state.JSON {
+	data, _ := jsontext.Marshal(m) // of texts
+	return state.JSON(data)
 }

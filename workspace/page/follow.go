@@ -178,34 +178,29 @@ func (f *follower) turn(message string) string {
 // order has.
 func difference(from, to *Page) (c Change, ok bool) {
 	c.Version = to.Version
-	was, stays := map[string]*Item{}, map[string]bool{}
+	was := make(map[string]*Item, len(from.Items))
 	for _, item := range from.Items {
 		was[item.ID] = item
 	}
-	for _, item := range to.Items {
-		stays[item.ID] = true
-	}
-	var order []string
-	for _, item := range from.Items {
-		if stays[item.ID] {
-			order = append(order, item.ID)
-		} else {
-			c.Removed = append(c.Removed, item.ID)
-		}
-	}
-	behind := ""
+	behind, at := "", 0
 	for _, item := range to.Items {
 		old := was[item.ID]
-		if old != nil {
-			if order[0] != item.ID {
-				return c, false
-			}
-			order = order[1:]
+		for old != nil && at < len(from.Items) && from.Items[at] != old {
+			c.Removed, at = append(c.Removed, from.Items[at].ID), at+1
 		}
-		if old == nil || !reflect.DeepEqual(old, item) {
+		switch {
+		case old != nil && at == len(from.Items): // it was in front of another one that stays
+			return c, false
+		case old == nil || !reflect.DeepEqual(old, item):
 			c.Items = append(c.Items, Placed{behind, item})
 		}
+		if old != nil {
+			at++
+		}
 		behind = item.ID
+	}
+	for _, item := range from.Items[at:] {
+		c.Removed = append(c.Removed, item.ID)
 	}
 	c.Fields = changed(from.Fields, to.Fields)
 	return c, true
@@ -214,18 +209,15 @@ func difference(from, to *Page) (c Change, ok bool) {
 // changed returns the new values of fields, and null for those that have none.
 func changed(from, to map[string]state.JSON) map[string]state.JSON {
 	made := map[string]state.JSON{}
-	for name := range from {
-		if _, stays := to[name]; !stays {
-			made[name] = "null"
-		}
-	}
 	for name, value := range to {
 		if was, known := from[name]; !known || was != value {
 			made[name] = value
 		}
 	}
-	if len(made) == 0 {
-		return nil
+	for name := range from {
+		if _, stays := to[name]; !stays {
+			made[name] = "null"
+		}
 	}
 	return made
 }

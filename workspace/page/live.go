@@ -3,8 +3,8 @@ package page
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/workspace"
 )
 
@@ -45,11 +45,8 @@ func (a *answer) add(e *workspace.Event) (d Delta, ok bool) {
 	n := slices.IndexFunc(a.parts, func(g *growing) bool { return g.kind == kind && g.call == e.Call })
 	begins := n < 0
 	if begins {
-		g := &growing{kind: kind, call: e.Call, at: e.Offset, part: Part{ID: partID(kind, e.Call), Kind: kind, Cut: e.Offset > 0}}
-		if kind == CallPart {
-			g.part.Call = &Call{Name: e.Name, State: CallOpen}
-		}
-		n, a.parts = len(a.parts), append(a.parts, g)
+		of := Delta{Part: partID(kind, e.Call), Kind: kind, Name: e.Name, Cut: e.Offset > 0}
+		n, a.parts = len(a.parts), append(a.parts, &growing{kind: kind, call: e.Call, at: e.Offset, part: of.begun()})
 	}
 	g := a.parts[n]
 	if g.lost = g.lost || e.Offset > g.at; g.lost || !begins && e.Offset+len(e.Delta) <= g.at {
@@ -57,14 +54,7 @@ func (a *answer) add(e *workspace.Event) (d Delta, ok bool) {
 	}
 	text := g.rest + e.Delta[g.at-e.Offset:]
 	g.at = e.Offset + len(e.Delta)
-	last := max(0, len(text)-1) // where the last character begins
-	for last > 0 && !utf8.RuneStart(text[last]) {
-		last--
-	}
-	if utf8.FullRuneInString(text[last:]) {
-		last = len(text)
-	}
-	text, g.rest = text[:last], text[last:]
+	text, g.rest = jsontext.CutHalf(text)
 	g.text.WriteString(text)
 	return Delta{Item: a.item.ID, Part: g.part.ID, Kind: kind, Name: e.Name, Text: text, Cut: begins && g.part.Cut}, begins || text != ""
 }

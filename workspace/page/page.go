@@ -1,6 +1,7 @@
 package page
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -211,16 +212,9 @@ func (p *Page) Apply(c Change) {
 	p.place(c.Removed, c.Items)
 	if len(c.Fields) > 0 {
 		fields := map[string]state.JSON{}
-		for _, values := range []map[string]state.JSON{p.Fields, c.Fields} {
-			for name, value := range values {
-				fields[name] = value
-			}
-		}
-		for name, value := range c.Fields {
-			if value == "null" {
-				delete(fields, name)
-			}
-		}
+		maps.Copy(fields, p.Fields)
+		maps.Copy(fields, c.Fields)
+		maps.DeleteFunc(fields, func(_ string, value state.JSON) bool { return value == "null" })
 		p.Fields = fields
 	}
 	if c.Tail != nil {
@@ -241,40 +235,31 @@ func (p *Page) place(removed []string, items []Placed) {
 	if len(removed)+len(items) == 0 {
 		return
 	}
-	gone, changed := map[string]bool{}, map[string]*Item{}
-	for _, id := range removed {
-		gone[id] = true
-	}
-	behind := map[string][]*Item{} // new items, by those in front of them
-	has := map[string]bool{}
+	was := map[string]*Item{}
 	for _, item := range p.Items {
-		has[item.ID] = true
+		was[item.ID] = item
 	}
+	for _, id := range removed {
+		was[id] = nil
+	}
+	behind := map[string]*Item{} // new items, by those in front of them
 	for _, at := range items {
-		if changed[at.Item.ID] = at.Item; !has[at.Item.ID] {
-			behind[at.Behind] = append(behind[at.Behind], at.Item)
+		if was[at.Item.ID] == nil {
+			behind[at.Behind] = at.Item
 		}
+		was[at.Item.ID] = at.Item
 	}
-	var list []*Item
-	var add func(item *Item)
+	list := make([]*Item, 0, len(was))
 	follow := func(id string) {
-		for _, item := range behind[id] {
-			add(item)
+		for item := behind[id]; item != nil; item = behind[item.ID] {
+			list = append(list, item)
 		}
-	}
-	add = func(item *Item) {
-		list = append(list, item)
-		follow(item.ID)
 	}
 	follow("")
 	for _, item := range p.Items {
-		switch {
-		case gone[item.ID]:
+		if item = was[item.ID]; item != nil {
+			list = append(list, item)
 			follow(item.ID)
-		case changed[item.ID] != nil:
-			add(changed[item.ID])
-		default:
-			add(item)
 		}
 	}
 	p.Items = list
@@ -286,12 +271,17 @@ func (i *Item) with(d *Delta) *Item {
 	made.Parts = slices.Clone(i.Parts)
 	n := slices.IndexFunc(made.Parts, func(p Part) bool { return p.ID == d.Part })
 	if n < 0 {
-		part := Part{ID: d.Part, Kind: d.Kind, Cut: d.Cut}
-		if d.Kind == CallPart {
-			part.Call = &Call{Name: d.Name, State: CallOpen}
-		}
-		n, made.Parts = len(made.Parts), append(made.Parts, part)
+		n, made.Parts = len(made.Parts), append(made.Parts, d.begun())
 	}
 	made.Parts[n].Text += d.Text
 	return &made
+}
+
+// begun returns the part that a piece begins, without its text.
+func (d *Delta) begun() Part {
+	p := Part{ID: d.Part, Kind: d.Kind, Cut: d.Cut}
+	if d.Kind == CallPart {
+		p.Call = &Call{Name: d.Name, State: CallOpen}
+	}
+	return p
 }
