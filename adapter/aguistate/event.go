@@ -66,17 +66,27 @@ func (s *stream) sendMessages(list []*message) {
 	}
 	data := append(make([]byte, 0, size), `{"type":"MESSAGES_SNAPSHOT","messages":[`...)
 	for i, m := range list {
+		if m.Role == roleCall {
+			continue
+		}
 		if i > 0 {
 			data = append(data, ',')
 		}
-		data = m.appendJSON(data)
+		var calls []toolCall
+		for _, c := range list[i+1:] {
+			if c.Role != roleCall {
+				break
+			}
+			calls = append(calls, toolCall{c.ID, "function", functionCall{c.Name, c.Content.text}})
+		}
+		data = m.appendJSON(data, calls)
 	}
 	s.out.Send("", append(data, "]}"...))
 }
 
 // appendJSON appends the JSON of a message. encoding/json takes several times as long,
 // which is most of the time until the page of a long thread is there.
-func (m *message) appendJSON(data []byte) []byte {
+func (m *message) appendJSON(data []byte, calls []toolCall) []byte {
 	add := func(name, text string) {
 		data = jsontext.AppendQuote(jsontext.AppendName(data, name), text)
 	}
@@ -91,8 +101,8 @@ func (m *message) appendJSON(data []byte) []byte {
 	} else {
 		data = jsontext.AppendMember(data, "content", encode(m.Content.shown()))
 	}
-	if len(m.ToolCalls) > 0 {
-		data = jsontext.AppendMember(data, "toolCalls", encode(m.ToolCalls))
+	if calls != nil {
+		data = jsontext.AppendMember(data, "toolCalls", encode(calls))
 	}
 	if m.ToolCallID != "" {
 		add("toolCallId", m.ToolCallID)

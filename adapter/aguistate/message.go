@@ -11,26 +11,29 @@ import (
 	"github.com/agentstate/state/workspace/page"
 )
 
-// message is a message as a client has it.
+// message is a message as a client has it, or a call of the message in front of it,
+// which clients have as a part of that.
 type message struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
-	Name       string     `json:"name,omitempty"` // of the agent that has said it
+	Name       string     `json:"name"` // of the agent that has said it, or of the tool
 	Content    content    `json:"content"`
-	ToolCalls  []toolCall `json:"toolCalls,omitempty"`
-	ToolCallID string     `json:"toolCallId,omitempty"`
-	Error      string     `json:"error,omitempty"` // of a tool of the client
+	ToolCalls  []toolCall `json:"toolCalls"`  // that a client sends
+	ToolCallID string     `json:"toolCallId"` // of a result: its call; of a call: its message
+	Error      string     `json:"error"`      // of a tool of the client
 
-	open  bool // more of its text will come, and the client waits for that
-	isNew bool // the client was not told of it yet
+	open   bool // more of its text will come, and the client waits for that
+	isNew  bool // the client was not told of it yet
+	silent bool // it has calls: without a text, it begins with them
 }
+
+// roleCall is the role of a call, whose content is the JSON of its arguments.
+const roleCall = "call"
 
 type toolCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"` // function
 	Function functionCall `json:"function"`
-
-	open bool
 }
 
 type functionCall struct {
@@ -192,29 +195,30 @@ func appendItem(list []*message, item *page.Item) []*message {
 		return append(list, &message{ID: item.ID, Role: item.Role, Content: contentOf(item.Parts)})
 	}
 	says := &message{ID: item.ID, Role: item.Role, Name: item.Agent}
-	var results []*message
+	var calls, results []*message
 	isSaid, thinks := false, false
 	for i, p := range item.Parts {
 		open := item.Open && i == len(item.Parts)-1
 		switch p.Kind {
 		case page.Thought:
-			list = append(list, &message{ID: item.ID + "-" + p.ID, Role: "reasoning", Content: content{text: p.Text}, open: open})
 			thinks = true
+			list = append(list, &message{ID: item.ID + "-" + p.ID, Role: "reasoning", Content: content{text: p.Text}, open: open})
 		case page.Text:
 			says.Content.text, says.open, isSaid = p.Text, open, true
 		case page.CallPart:
-			isSaid = true
-			id := callID(item, p)
-			says.ToolCalls = append(says.ToolCalls, toolCall{id, "function", functionCall{p.Call.Name, cmp.Or(string(p.Call.Input), p.Text)}, open && p.Call.Input == ""})
+			says.silent = true
+			c := &message{ID: callID(item, p), Role: roleCall, Name: p.Call.Name, ToolCallID: item.ID, open: open && p.Call.Input == ""}
+			c.Content.text = cmp.Or(string(p.Call.Input), p.Text)
+			calls = append(calls, c)
 			if result, ok := resultOf(p.Call); ok {
-				results = append(results, &message{ID: id + "-result", Role: "tool", ToolCallID: id, Content: content{text: result}})
+				results = append(results, &message{ID: c.ID + "-result", Role: "tool", ToolCallID: c.ID, Content: content{text: result}})
 			}
 		}
 	}
-	if isSaid || !thinks && !item.Open {
+	if isSaid || says.silent || !thinks && !item.Open {
 		list = append(list, says)
 	}
-	return append(list, results...)
+	return append(append(list, calls...), results...)
 }
 
 // callID returns the id of a call for a client, which is known before its key.

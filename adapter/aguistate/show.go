@@ -26,6 +26,9 @@ func (s *stream) had() {
 			s.have = append(s.have, s.want[at-1])
 		}
 		s.have = append(s.have, m)
+		for _, c := range m.ToolCalls {
+			s.have = append(s.have, &message{ID: c.ID, Role: roleCall, Name: c.Function.Name, Content: content{text: c.Function.Arguments}, ToolCallID: m.ID})
+		}
 	}
 }
 
@@ -108,12 +111,13 @@ func (s *stream) tell() bool {
 	return true
 }
 
-// place puts a message where a client puts it that is told of it: a result behind
-// its call and the results of others, and all else at the end.
+// place puts a message where a client puts it that is told of it: a call behind those
+// of its message, a result behind its call and the results of others, and all else at
+// the end.
 func place(list []*message, m *message) []*message {
-	for i := len(list) - 1; m.Role == "tool" && i >= 0; i-- {
-		if slices.ContainsFunc(list[i].ToolCalls, func(c toolCall) bool { return c.ID == m.ToolCallID }) {
-			for i++; i < len(list) && list[i].Role == "tool"; i++ {
+	for i := len(list) - 1; m.ToolCallID != "" && i >= 0; i-- {
+		if list[i].ID == m.ToolCallID {
+			for i++; i < len(list) && (list[i].Role == roleCall || list[i].Role == m.Role); i++ {
 			}
 			return slices.Insert(list, i, m)
 		}
@@ -124,98 +128,73 @@ func place(list []*message, m *message) []*message {
 // canBecome reports whether there are events that make another message of one that
 // the client has.
 func (m *message) canBecome(w *message) bool {
-	isFixed := m.Role == "tool" || w.Content.parts != nil || m.Content.parts != nil
-	if m.Role != w.Role || m.ToolCallID != w.ToolCallID || len(m.ToolCalls) > len(w.ToolCalls) ||
-		isFixed && !m.isNew && !m.Content.equal(w.Content) || w.Content.parts != nil && m.isNew || !strings.HasPrefix(w.Content.text, m.Content.text) {
+	if m.Role != w.Role || m.ToolCallID != w.ToolCallID || m.Role == roleCall && !m.isNew && m.Name != w.Name {
 		return false
 	}
-	for i, has := range m.ToolCalls {
-		c := w.ToolCalls[i]
-		if has.ID != c.ID || has.Function.Name != c.Function.Name || !strings.HasPrefix(c.Function.Arguments, has.Function.Arguments) {
-			return false
-		}
+	if hasParts := w.Content.parts != nil || m.Content.parts != nil; hasParts || m.Role == "tool" {
+		return m.Content.equal(w.Content) || m.isNew && !hasParts
 	}
-	return true
+	return strings.HasPrefix(w.Content.text, m.Content.text)
 }
 
 // become returns the events that make another message of one.
 func (m *message) become(w *message) (events []event) {
 	rest, isNew := w.Content.text[len(m.Content.text):], m.isNew
-	m.isNew, m.Content = false, w.Content
-	if m.Role == "tool" {
-		if isNew {
-			events = []event{{Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: m.ToolCallID, Content: w.Content.text, Role: "tool"}}
-		}
-		return events
-	}
-	if begins := rest != "" || isNew && len(w.ToolCalls) == 0; begins && !m.open {
-		events, m.open = append(events, m.begin(w.Name)...), true
+	m.isNew, m.Name, m.Content = false, w.Name, w.Content
+	switch {
+	case m.Role == "tool" && isNew:
+		return []event{{Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: m.ToolCallID, Content: w.Content.text, Role: "tool"}}
+	case (rest != "" || isNew && !w.silent) && !m.open:
+		events, m.open = m.begin(), true
 	}
 	if rest != "" {
-		typ := "TEXT_MESSAGE_CONTENT"
-		if m.Role == "reasoning" {
-			typ = "REASONING_MESSAGE_CONTENT"
-		}
-		events = append(events, event{Type: typ, MessageID: m.ID, Delta: rest})
+		events = append(events, m.more(rest))
 	}
 	if !w.open {
 		events = append(events, m.end()...)
 	}
-	for i, c := range w.ToolCalls {
-		begins := i == len(m.ToolCalls)
-		if begins {
-			m.ToolCalls = append(m.ToolCalls, toolCall{ID: c.ID, Type: c.Type, Function: functionCall{Name: c.Function.Name}})
-		}
-		has := &m.ToolCalls[i]
-		rest := c.Function.Arguments[len(has.Function.Arguments):]
-		if (begins || rest != "") && !has.open {
-			events, has.open = append(events, event{Type: "TOOL_CALL_START", ToolCallID: c.ID, ToolCallName: c.Function.Name, ParentMessageID: m.ID}), true
-		}
-		if rest != "" {
-			events = append(events, event{Type: "TOOL_CALL_ARGS", ToolCallID: c.ID, Delta: rest})
-		}
-		if has.Function.Arguments = c.Function.Arguments; !c.open {
-			events = append(events, has.end()...)
-		}
-	}
 	return events
 }
 
-func (m *message) begin(name string) []event {
-	if m.Role == "reasoning" {
+func (m *message) begin() []event {
+	switch m.Role {
+	case "reasoning":
 		return []event{{Type: "REASONING_START", MessageID: m.ID}, {Type: "REASONING_MESSAGE_START", MessageID: m.ID, Role: m.Role}}
+	case roleCall:
+		return []event{{Type: "TOOL_CALL_START", ToolCallID: m.ID, ToolCallName: m.Name, ParentMessageID: m.ToolCallID}}
 	}
-	return []event{{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: m.Role, Name: name}}
+	return []event{{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: m.Role, Name: m.Name}}
 }
 
-// end ends the text of a message, if it is open.
+func (m *message) more(text string) event {
+	switch m.Role {
+	case "reasoning":
+		return event{Type: "REASONING_MESSAGE_CONTENT", MessageID: m.ID, Delta: text}
+	case roleCall:
+		return event{Type: "TOOL_CALL_ARGS", ToolCallID: m.ID, Delta: text}
+	}
+	return event{Type: "TEXT_MESSAGE_CONTENT", MessageID: m.ID, Delta: text}
+}
+
+// end ends what is open.
 func (m *message) end() []event {
-	switch isOpen := m.open; {
+	isOpen := m.open
+	m.open = false
+	switch {
 	case !isOpen:
 		return nil
 	case m.Role == "reasoning":
-		m.open = false
 		return []event{{Type: "REASONING_MESSAGE_END", MessageID: m.ID}, {Type: "REASONING_END", MessageID: m.ID}}
+	case m.Role == roleCall:
+		return []event{{Type: "TOOL_CALL_END", ToolCallID: m.ID}}
 	}
-	m.open = false
 	return []event{{Type: "TEXT_MESSAGE_END", MessageID: m.ID}}
-}
-
-func (c *toolCall) end() []event {
-	if !c.open {
-		return nil
-	}
-	c.open = false
-	return []event{{Type: "TOOL_CALL_END", ToolCallID: c.ID}}
 }
 
 // close ends all that is open: a client refuses the end of a run before.
 func (s *stream) close() {
 	for _, m := range s.have {
 		s.send(m.end()...)
-		for i := range m.ToolCalls {
-			s.send(m.ToolCalls[i].end()...)
-		}
 	}
 }
 
@@ -248,9 +227,6 @@ func (s *stream) reset() {
 	}
 	for _, m := range want {
 		m.open = false
-		for i := range m.ToolCalls {
-			m.ToolCalls[i].open = false
-		}
 	}
 	s.sendMessages(want)
 }
