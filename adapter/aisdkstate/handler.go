@@ -142,7 +142,7 @@ func (c *call) stream(thread, turn, target string, has *message) error {
 		return nil
 	}
 	defer out.End()
-	s := &stream{call: c, out: out, thread: thread, turn: turn, target: target, sent: map[string]string{}, texts: map[string]string{}}
+	s := &stream{call: c, out: out, thread: thread, turn: turn, target: target, sent: map[string]part{}}
 	s.serve(has)
 	return nil
 }

@@ -21,10 +21,8 @@ type stream struct {
 
 	page   page.Page
 	fields map[string]state.JSON // that the client has, nil at first
-	sent   map[string]string     // the states of parts by their keys
-	open   string                // the key of the text or thought that is open
-	typ    string                // its type
-	texts  map[string]string     // what was sent of texts and inputs
+	sent   map[string]part       // what was sent of parts, by their keys
+	open   part                  // the text or thought that is open
 	step   string                // the item of the last step
 }
 
@@ -43,7 +41,7 @@ func (s *stream) serve(has *message) {
 	if has != nil {
 		id = has.ID
 		for _, p := range has.Parts {
-			s.sent[p.key], s.texts[p.key], s.step = p.State, p.Text, p.item
+			s.sent[p.key], s.step = p, p.item
 		}
 	}
 	s.send("start", "messageId", id)
@@ -105,13 +103,8 @@ func (s *stream) restart(item string) {
 	if s.step != item {
 		return
 	}
-	s.open = ""
-	for key := range s.sent {
-		if strings.HasPrefix(key, item+".") {
-			delete(s.sent, key)
-			delete(s.texts, key)
-		}
-	}
+	s.open = part{}
+	maps.DeleteFunc(s.sent, func(_ string, p part) bool { return p.item == item && p.Type != "step-start" })
 	s.send("reset-step")
 }
 
@@ -121,8 +114,8 @@ func (s *stream) show(m *message) {
 		return
 	}
 	for _, p := range m.Parts {
-		was := s.texts[p.key]
-		if p.item == s.step && p.State == "done" && (!strings.HasPrefix(p.Text, was) || s.sent[p.key] == "done" && p.Text != was) {
+		was := s.sent[p.key]
+		if p.item == s.step && p.State == "done" && (!strings.HasPrefix(p.Text, was.Text) || was.State == "done" && p.Text != was.Text) {
 			s.restart(p.item) // it was stored with another text, or more of one that is closed
 		}
 	}
@@ -134,18 +127,19 @@ func (s *stream) show(m *message) {
 // showPart sends what has changed of a part, in its step.
 func (s *stream) showPart(p part) {
 	was, known := s.sent[p.key]
-	if was == "done" || known && was == p.State && p.Text == s.texts[p.key] {
+	if was.State == "done" || known && was.State == p.State && was.Text == p.Text {
 		return
 	}
 	if !known && p.item != s.step {
 		s.close()
 		s.send("start-step")
-		s.step, s.sent[p.item] = p.item, ""
+		s.step, s.sent[p.item] = p.item, part{Type: "step-start", item: p.item}
 	}
+	s.sent[p.key] = p
 	switch p.Type {
 	case "step-start":
 	case "text", "reasoning":
-		s.showText(p)
+		s.showText(p, was)
 	case "file":
 		s.send("file", "url", p.URL, "mediaType", p.MediaType)
 	case "source-url":
@@ -153,19 +147,15 @@ func (s *stream) showPart(p part) {
 	default:
 		s.showCall(p, was)
 	}
-	s.texts[p.key] = p.Text
-	if s.sent[p.key] != "done" {
-		s.sent[p.key] = p.State
-	}
 }
 
-func (s *stream) showText(p part) {
-	if s.open != p.key {
+func (s *stream) showText(p, was part) {
+	if s.open.key != p.key {
 		s.close()
-		s.open, s.typ = p.key, p.Type
+		s.open = p
 		s.send(p.Type+"-start", "id", p.key)
 	}
-	if rest, ok := strings.CutPrefix(p.Text, s.texts[p.key]); ok && rest != "" {
+	if rest, ok := strings.CutPrefix(p.Text, was.Text); ok && rest != "" {
 		s.send(p.Type+"-delta", "id", p.key, "delta", rest)
 	}
 	if p.State == "done" {
@@ -175,20 +165,23 @@ func (s *stream) showText(p part) {
 
 // close ends the text or thought that is open.
 func (s *stream) close() {
-	if s.open != "" {
-		s.send(s.typ+"-end", "id", s.open)
-		s.sent[s.open], s.open = "done", ""
+	if key := s.open.key; key != "" {
+		s.send(s.open.Type+"-end", "id", key)
+		ended := s.sent[key]
+		ended.State = "done"
+		s.sent[key], s.open = ended, part{}
 	}
 }
 
-func (s *stream) showCall(p part, was string) {
+func (s *stream) showCall(p, of part) {
+	was := of.State
 	s.close()
 	name := strings.TrimPrefix(p.Type, "tool-")
 	if p.State == "input-streaming" {
 		if was == "" {
 			s.send("tool-input-start", "toolCallId", p.CallID, "toolName", name)
 		}
-		if rest, ok := strings.CutPrefix(p.Text, s.texts[p.key]); ok && rest != "" {
+		if rest, ok := strings.CutPrefix(p.Text, of.Text); ok && rest != "" {
 			s.send("tool-input-delta", "toolCallId", p.CallID, "inputTextDelta", rest)
 		}
 		return

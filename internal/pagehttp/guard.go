@@ -144,22 +144,22 @@ func (g *Guard) Enter(w http.ResponseWriter, user, agent string, err error) (lea
 	if !g.Knows(w, user, agent, err) {
 		return nil, false
 	}
-	if !g.slots.enter(user) {
+	if !g.slots.take(user) {
 		g.refuseForNow(w, "too many streams of one user", http.StatusTooManyRequests)
 		return nil, false
 	}
-	return func() { g.slots.leave(user) }, true
+	return func() { g.slots.give(user) }, true
 }
 
 // Begin begins a stream, and counts it until its End. It reports false, and has
 // answered, if there are too many.
 func (g *Guard) Begin(w http.ResponseWriter, r *http.Request) (out *Writer, ok bool) {
-	if !g.slots.begin() {
+	if !g.slots.take("") {
 		g.refuseForNow(w, "too many streams", http.StatusServiceUnavailable)
 		return nil, false
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return NewWriter(r.Context(), w, g.slots.end), true
+	return NewWriter(r.Context(), w, func() { g.slots.give("") }), true
 }
 
 // refuseForNow answers a request that may be sent again later.

@@ -9,47 +9,29 @@ const (
 
 // slots bounds the streams of a Guard, and how many of them one user takes.
 type slots struct {
-	mu      sync.Mutex
-	streams int
-	users   map[string]int
+	mu    sync.Mutex
+	taken map[string]int // by users; those of streams by ""
 }
 
-// enter counts a request of a user, until leave is called. It reports false, and
-// counts nothing, if there are too many.
-func (s *slots) enter(user string) bool {
+// take counts a request of a user, or a stream of anybody for "", until give is called.
+// It reports false, and counts nothing, if there are too many.
+func (s *slots) take(user string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.users[user] == maxUserStreams {
+	if n := s.taken[user]; n == maxStreams || user != "" && n == maxUserStreams {
 		return false
 	}
-	if s.users == nil {
-		s.users = map[string]int{}
+	if s.taken == nil {
+		s.taken = map[string]int{}
 	}
-	s.users[user]++
+	s.taken[user]++
 	return true
 }
 
-func (s *slots) leave(user string) {
+func (s *slots) give(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.users[user]--; s.users[user] == 0 {
-		delete(s.users, user)
+	if s.taken[user]--; s.taken[user] == 0 {
+		delete(s.taken, user)
 	}
-}
-
-// begin counts a stream, until end is called, as enter counts a request.
-func (s *slots) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.streams == maxStreams {
-		return false
-	}
-	s.streams++
-	return true
-}
-
-func (s *slots) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.streams--
 }

@@ -154,7 +154,7 @@ func (c *conversation) turnOf(run string) string { return cmp.Or(c.turns[run], r
 // begin begins an item with a message.
 func (c *conversation) begin(m workspace.NumberedMessage, role string) *Item {
 	if len(c.items) == 0 || m.Run != c.begun {
-		c.begun, c.suffix, c.turn = m.Run, "-"+runID(c.view.UserID(), m.Run), c.view.Redact(c.turnOf(m.Run))
+		c.begun, c.suffix, c.turn = m.Run, "-"+hash(c.view.UserID(), m.Run), c.view.Redact(c.turnOf(m.Run))
 	}
 	if len(c.rooms) == 0 { // a long conversation would be as many allocations
 		c.rooms, c.seats = make([]Item, min(cap(c.items), 256)), make([]Part, min(cap(c.items), 256))

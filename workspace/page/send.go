@@ -1,20 +1,15 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/work"
@@ -57,16 +52,18 @@ type Sent struct {
 // that was rejected.
 func (s *Source) Send(ctx context.Context, thread string, in Input) (Sent, error) {
 	if err := s.checkFields(ctx, thread, in.Fields); err != nil {
-		return Sent{Thread: thread}, err
+		return Sent{}, err
 	}
-	if in.Content == nil && len(in.Decisions) == 0 && in.Replaces == "" {
-		if len(in.Fields) == 0 {
-			return Sent{Thread: thread}, fmt.Errorf("page: %w: the input is empty", workspace.ErrInvalid)
-		}
-		return Sent{Thread: thread}, s.setFields(ctx, thread, in.Fields)
+	if in.ID == "" {
+		in.ID = rand.Text()
 	}
-	if in.Replaces != "" {
+	switch isMessage := in.Content != nil || len(in.Decisions) > 0; {
+	case in.Replaces != "":
 		return s.sendBranch(ctx, thread, in)
+	case !isMessage && len(in.Fields) == 0:
+		return Sent{}, fmt.Errorf("page: %w: the input is empty", workspace.ErrInvalid)
+	case !isMessage:
+		return Sent{Thread: thread}, s.setFields(ctx, thread, in.Fields)
 	}
 	out, err := s.submit(ctx, thread, in)
 	if err != nil || out.Outcome.Status != workspace.StatusDuplicate || in.Content == nil {
@@ -96,9 +93,6 @@ func (s *Source) SetNote(ctx context.Context, thread string, number int, text st
 }
 
 func (s *Source) submit(ctx context.Context, thread string, in Input) (Sent, error) {
-	if in.ID == "" {
-		in.ID = rand.Text()
-	}
 	out, err := s.Manager.Submit(ctx, thread, workspace.Message{
 		ID: in.ID, Content: in.Content, Decisions: in.Decisions, Agent: s.Agent, Fields: in.Fields, Tools: in.Tools, WhenBusy: in.WhenBusy,
 	})
@@ -134,31 +128,24 @@ func messageOf(v *workspace.View, id string) (workspace.NumberedMessage, bool) {
 
 // sendBranch says something in the place of a message, in another thread.
 func (s *Source) sendBranch(ctx context.Context, thread string, in Input) (Sent, error) {
-	failed := Sent{Thread: thread}
 	host, err := s.Manager.View(ctx, thread)
 	if err != nil {
-		return failed, err
+		return Sent{}, err
 	}
 	m, ok := messageOf(s.as(host), in.Replaces)
 	if !ok {
-		return failed, fmt.Errorf("page: %w: the conversation does not have the message that is to be replaced", workspace.ErrNotFound)
+		return Sent{}, fmt.Errorf("page: %w: the conversation does not have the message that is to be replaced", workspace.ErrNotFound)
 	}
-	if in.ID == "" {
-		in.ID = rand.Text()
-	}
-	said := m.Message.Raw()
 	if in.Content == nil {
 		in.Content = m.Message
-	} else {
-		said = in.Content.Raw()
 	}
-	to := branchID(thread, m.Number, in.ID, string(said))
+	to := branchID(thread, m.Number, in.ID, string(in.Content.Raw()))
 	err = s.Manager.Fork(ctx, thread, to, workspace.ForkPoint{Message: m.Number})
 	if errors.Is(err, state.ErrCompacted) { // the fields are those of now
 		err = s.Manager.Fork(ctx, thread, to, workspace.ForkPoint{Version: host.Version, Message: m.Number})
 	}
 	if err != nil && !errors.Is(err, workspace.ErrExists) {
-		return failed, err
+		return Sent{}, err
 	}
 	return s.submit(ctx, to, in)
 }
@@ -169,10 +156,8 @@ const branchMark = "~"
 // branchID returns the id of the branch in which a message is said in the place of
 // another one: the same for the same message.
 func branchID(thread string, number int, id, said string) string {
-	sum := sha256.New()
-	_, _ = io.WriteString(sum, fmt.Sprintf("%q %q", id, said))
 	user, name := workspace.SplitThread(thread)
-	return workspace.Thread(user, fmt.Sprintf("%s%s%d-%s", name, branchMark, number, base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:6])))
+	return workspace.Thread(user, fmt.Sprintf("%s%s%d-%s", name, branchMark, number, hash(id, said)))
 }
 
 // Branch is a thread that [Source.Send] has made of another one.
@@ -242,32 +227,26 @@ func (s *Source) checkFields(ctx context.Context, thread string, fields map[stri
 		return err
 	}
 	var errs []error
-	handlers := map[string]string{state.Messages.Name: "that of the conversation"}
 	for _, f := range v.State().Fields() {
-		if f.Name != state.Messages.Name {
-			handlers[f.Name] = f.Handler
+		isFree := f.Name != state.Messages.Name && (f.Handler == "replace" || f.Handler == "last_wins" || slices.Contains(s.Write, f.Name))
+		if _, edits := fields[f.Name]; edits && !isFree {
+			errs = append(errs, fmt.Errorf("page: %w: a page may not replace the field %q, whose handler is %s", state.ErrDenied, f.Name, f.Handler))
 		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		h := handlers[name]
-		if h == "" || h == "replace" || h == "last_wins" || slices.Contains(s.Write, name) && name != state.Messages.Name {
-			continue
-		}
-		errs = append(errs, fmt.Errorf("page: %w: a page may not replace the field %q, whose handler is %s", state.ErrDenied, name, h))
 	}
 	return errors.Join(errs...)
 }
+
+// maxDepth is the depth of the value of a field, before that of its schema is known.
+const maxDepth = 1000
 
 // setFields stores fields at once. Nothing can be stored during a run: then the
 // error is workspace.ErrBusy.
 func (s *Source) setFields(ctx context.Context, thread string, fields map[string]state.JSON) error {
 	values := map[string]any{}
 	for name, value := range fields {
-		dec := json.NewDecoder(bytes.NewReader([]byte(value)))
-		dec.UseNumber()
-		var v any
-		if err := dec.Decode(&v); err != nil {
-			return fmt.Errorf("page: %w: the field %q has no JSON", workspace.ErrInvalid, name)
+		v, err := jsontext.Decode([]byte(value), jsontext.Limits{Depth: maxDepth})
+		if err != nil {
+			return fmt.Errorf("page: %w: the field %q: %w", workspace.ErrInvalid, name, err)
 		}
 		values[name] = v
 	}

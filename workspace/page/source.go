@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -184,14 +183,13 @@ func masked(v *workspace.View, value state.JSON) state.JSON {
 // number, which is unique in the thread, with what tells threads and their earlier
 // contents apart.
 func itemID(thread, run string, number int) string {
-	return strconv.Itoa(number) + "-" + runID(thread, run)
+	return strconv.Itoa(number) + "-" + hash(thread, run)
 }
 
-// runID is the part of the ids that items of a run have in common.
-func runID(thread, run string) string {
-	sum := sha256.New()
-	_, _ = io.WriteString(sum, fmt.Sprintf("%q %q", thread, run))
-	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:6])
+// hash returns eight letters that tell pairs of texts apart.
+func hash(a, b string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", a, b))
+	return base64.RawURLEncoding.EncodeToString(sum[:6])
 }
 
 // callID names a call that was never recorded, by its place.
