@@ -60,27 +60,18 @@ func (s *stream) stop(ctx context.Context, now *page.Page) error {
 	if err := s.May(statehttp.ActionStop); err != nil {
 		return err
 	}
-	if at := slices.IndexFunc(now.Turns, func(t page.Turn) bool { return t.State == page.TurnRunning }); at >= 0 {
-		s.target = now.Turns[at].ID
-	}
+	runs, _ := chat.Running(now)
+	s.target = runs.ID
 	return s.Pages.Stop(ctx, s.thread, "")
 }
 
 // retry handles the last message again if that has failed.
 func (s *stream) retry(ctx context.Context, now *page.Page) error {
-	for _, t := range now.Turns {
-		if t.State == page.TurnFailed && s.isLast(t.ID) {
-			s.target = t.ID
-			return s.Manager.Retry(ctx, s.thread, t.ID)
-		}
+	if n := len(s.in.Messages); n > 0 && chat.TurnOf(now, s.in.Messages[n-1].ID).State == page.TurnFailed {
+		s.target = s.in.Messages[n-1].ID
+		return s.Manager.Retry(ctx, s.thread, s.target)
 	}
 	return nil
-}
-
-// isLast reports whether the message of an id is the last one of the client.
-func (s *stream) isLast(id string) bool {
-	n := len(s.in.Messages)
-	return n > 0 && s.in.Messages[n-1].ID == id
 }
 
 // tools returns those of the page.
@@ -106,7 +97,7 @@ func (s *stream) said(now, base *page.Page) (list []page.Input) {
 	}
 	known := func(id string) bool {
 		_, ok := s.wanted(id)
-		return ok || slices.ContainsFunc(now.Turns, func(t page.Turn) bool { return t.ID == id })
+		return ok || chat.TurnOf(now, id).ID == id
 	}
 	var sent []*message // without what is no part of a conversation
 	for _, m := range s.in.Messages {

@@ -119,21 +119,19 @@ func (s *stream) take(c page.Change, isFirst bool) {
 	if s.page.Apply(c); c.Delta == nil {
 		s.want, s.places = messagesOf(&s.page), nil
 	}
-	if isFirst || c.Tail == nil && c.Page == nil {
+	if isFirst {
 		return
 	}
 	for _, t := range s.page.Turns {
-		if state := was[t.ID]; state != t.State && !isUnderWay(t) {
+		if was[t.ID] != t.State && !chat.GoesOn(t) {
 			s.last = t.ID
 		}
 	}
 }
 
-func isUnderWay(t page.Turn) bool { return t.State == page.TurnWaiting || t.State == page.TurnRunning }
-
 // waitsFor reports whether a message waits or is being handled, or any message for "".
 func (s *stream) waitsFor(id string) bool {
-	return slices.ContainsFunc(s.page.Turns, func(t page.Turn) bool { return isUnderWay(t) && (id == "" || t.ID == id) })
+	return slices.ContainsFunc(s.page.Turns, func(t page.Turn) bool { return chat.GoesOn(t) && (id == "" || t.ID == id) })
 }
 
 // settle ends the run if there is nothing left to wait for. It reports false if that
@@ -142,15 +140,11 @@ func (s *stream) settle() (ok bool) {
 	if s.waitsFor(s.target) {
 		return true
 	}
-	var end page.Turn // of the zero State for one that has ended well
-	id := cmp.Or(s.target, s.last)
-	if at := slices.IndexFunc(s.page.Turns, func(t page.Turn) bool { return t.ID == id }); at >= 0 {
-		end = s.page.Turns[at]
-	}
+	end := chat.TurnOf(&s.page, cmp.Or(s.target, s.last))
 	s.last = ""
 	switch waits := s.waits(); {
 	case end.State == page.TurnFailed:
-		return s.tellError("failed", cmp.Or(end.Reason, "The answer could not be finished."))
+		return s.tellError("failed", end.Reason)
 	case end.State == page.TurnEnded && (waits == nil || waits.Interrupts == nil):
 		return s.tellError(string(end.Stop), "The answer was not finished: "+string(end.Stop))
 	default:

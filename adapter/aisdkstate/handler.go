@@ -98,9 +98,9 @@ func (c *call) load() error {
 		return err
 	}
 	shown := []*message{}
-	turn, _, runs := running(p)
+	runs, ok := chat.Running(p)
 	for _, m := range messagesOf(c.Chat, p) {
-		if !runs || m.ID != answerID(c.Chat, p.Thread, &page.Item{Turn: turn}) {
+		if !ok || m.ID != answerID(c.Chat, p.Thread, questionOf(runs)) {
 			shown = append(shown, m)
 		}
 	}
@@ -109,18 +109,8 @@ func (c *call) load() error {
 	return err
 }
 
-// running returns the question and the message whose run is under way.
-func running(p *page.Page) (turn, message string, ok bool) {
-	for _, t := range p.Turns {
-		if t.State == page.TurnRunning {
-			if t.Of != "" {
-				return t.Of, t.ID, true
-			}
-			return t.ID, t.ID, true
-		}
-	}
-	return "", "", false
-}
+// questionOf returns the question that a turn is about.
+func questionOf(t page.Turn) string { return cmp.Or(t.Of, t.ID) }
 
 // resume streams the answer that is being made.
 func (c *call) resume() error {
@@ -128,12 +118,12 @@ func (c *call) resume() error {
 	if err != nil {
 		return err
 	}
-	turn, target, ok := running(p)
+	runs, ok := chat.Running(p)
 	if !ok {
 		c.W.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return c.stream(thread, turn, target, nil)
+	return c.stream(thread, questionOf(runs), runs.ID, nil)
 }
 
 func (c *call) stream(thread, turn, target string, has *message) error {
@@ -193,8 +183,8 @@ func (c *call) chat() error {
 		turn, _ = chat.CutBranch(strings.TrimPrefix(last.ID, "answer-"))
 	}
 	if in.Content == nil && in.Replaces == "" && len(in.Decisions) == 0 { // others have decided
-		_, target, _ := running(before)
-		return c.stream(thread, turn, target, has)
+		runs, _ := chat.Running(before)
+		return c.stream(thread, turn, runs.ID, has)
 	}
 	out, err := c.Pages.Send(context.WithoutCancel(c.R.Context()), thread, in)
 	if err != nil {

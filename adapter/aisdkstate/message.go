@@ -1,6 +1,7 @@
 package aisdkstate
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func messagesOf(chat string, p *page.Page) []*message {
 			}
 			list = append(list, m)
 		case "assistant":
-			id := answerID(chat, p.Thread, item)
+			id := answerID(chat, p.Thread, cmp.Or(item.Turn, item.ID))
 			m := answers[id]
 			if m == nil {
 				m = &message{ID: id, Role: "assistant", Metadata: &metadata{}, Parts: []part{}}
@@ -76,14 +77,10 @@ func messagesOf(chat string, p *page.Page) []*message {
 	return list
 }
 
-// answerID returns the id of the message with the answers of a turn. It ends with the
-// branch.
-func answerID(chat, thread string, item *page.Item) string {
-	turn := item.Turn
-	if turn == "" {
-		turn = item.ID
-	}
-	return "answer-" + turn + strings.TrimPrefix(thread, chat)
+// answerID returns the id of the message with the answers to a question. It ends with
+// the branch.
+func answerID(chat, thread, question string) string {
+	return "answer-" + question + strings.TrimPrefix(thread, chat)
 }
 
 // asShown returns what a client has of a message, which may be old, in the words of
@@ -167,9 +164,7 @@ func (p *part) addCall(of page.Part) {
 	case page.CallDone:
 		p.State, p.Output = "output-available", json.RawMessage(c.Output)
 	case page.CallFailed:
-		if p.State, p.ErrorText = "output-error", c.Output.Text(); p.ErrorText == "" {
-			p.ErrorText = failedText
-		}
+		p.State, p.ErrorText = "output-error", cmp.Or(c.Output.Text(), failedText)
 	case page.CallRefused:
 		p.State, p.Approval = "output-denied", decided(false, c.Reason)
 	case page.CallExpired:

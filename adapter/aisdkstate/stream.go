@@ -1,6 +1,7 @@
 package aisdkstate
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/pagehttp"
+	"github.com/agentstate/state/internal/pagehttp/chat"
 	"github.com/agentstate/state/workspace/page"
 )
 
@@ -37,7 +39,7 @@ func (s *stream) send(typ string, members ...any) {
 // serve streams the answer. The client has what has says of it.
 func (s *stream) serve(has *message) {
 	s.W.Header().Set("x-vercel-ai-ui-message-stream", "v1")
-	id := answerID(s.Chat, s.Chat+s.Branch(s.thread), &page.Item{Turn: s.turn})
+	id := answerID(s.Chat, s.Chat+s.Branch(s.thread), s.turn)
 	if has != nil {
 		id = has.ID
 		for _, p := range has.Parts {
@@ -212,36 +214,24 @@ var finishes = map[state.Stop]string{
 
 // goesOn reports whether the answer goes on. If not, it ends the stream.
 func (s *stream) goesOn(m *message) bool {
-	meta, reason := &metadata{}, "stop"
+	turn, meta := chat.TurnOf(&s.page, s.target), &metadata{}
 	if m != nil {
 		meta = m.Metadata
 	}
-	if reason = finishes[meta.Stop]; reason == "" {
-		reason = "other"
-	}
-	for _, t := range s.page.Turns {
-		switch {
-		case t.ID != s.target:
-			continue
-		case t.State == page.TurnWaiting, t.State == page.TurnRunning:
-			return true
-		}
-		s.close()
-		switch t.State {
-		case page.TurnFailed:
-			text := t.Reason
-			if text == "" {
-				text = "The answer could not be finished."
-			}
-			s.send("error", "errorText", text)
-			return false
-		case page.TurnStopped, page.TurnDropped:
-			s.send("message-metadata", "messageMetadata", meta)
-			s.send("abort", "reason", t.Reason)
-			return false
-		}
+	if chat.GoesOn(turn) {
+		return true
 	}
 	s.close()
+	switch turn.State {
+	case page.TurnFailed:
+		s.send("error", "errorText", turn.Reason)
+		return false
+	case page.TurnStopped, page.TurnDropped:
+		s.send("message-metadata", "messageMetadata", meta)
+		s.send("abort", "reason", turn.Reason)
+		return false
+	}
+	reason := cmp.Or(finishes[meta.Stop], "other")
 	if m != nil && slices.ContainsFunc(m.Parts, func(p part) bool { return p.State == "approval-requested" || p.State == "input-available" }) {
 		reason = "tool-calls"
 	}

@@ -121,6 +121,29 @@ func (r *Request) Branch(thread string) string {
 // Newest returns the thread of the branch that was used last.
 func (r *Request) Newest() (string, error) { return r.Pages.Newest(r.R.Context(), r.Thread("")) }
 
+// Running returns the turn of the message whose run is under way.
+func Running(p *page.Page) (t page.Turn, ok bool) {
+	at := slices.IndexFunc(p.Turns, func(t page.Turn) bool { return t.State == page.TurnRunning })
+	if at < 0 {
+		return t, false
+	}
+	return p.Turns[at], true
+}
+
+// TurnOf returns the turn of a message. It has no State if it has ended well.
+func TurnOf(p *page.Page, id string) (t page.Turn) {
+	if at := slices.IndexFunc(p.Turns, func(t page.Turn) bool { return t.ID == id }); at >= 0 {
+		t = p.Turns[at]
+	}
+	if t.State == page.TurnFailed && t.Reason == "" {
+		t.Reason = "The answer could not be finished."
+	}
+	return t
+}
+
+// GoesOn reports whether a turn waits or is under way.
+func GoesOn(t page.Turn) bool { return t.State == page.TurnWaiting || t.State == page.TurnRunning }
+
 // Waiting yields the calls that wait for somebody or for the page, and about which no
 // message decides.
 func Waiting(p *page.Page) iter.Seq2[*page.Item, page.Part] {
