@@ -10,7 +10,6 @@ import (
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/internal/runctx"
-	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/work"
 )
@@ -89,60 +88,34 @@ func (s *Source) conversation(host, v *workspace.View) *conversation {
 	return c
 }
 
-// made is what an item has of a result.
+// made is what an item has of a result. Its Stop and Usage stand at its last message.
 type made struct {
 	agent  string
 	stop   state.Stop
 	usage  state.Usage
-	output []state.Message
+	before int // the place of an equal message in front of it, plus one
 }
 
 // answersOf returns the results that messages are of, by their indexes. Messages may
 // be equal: from the end on, each is that of the last result that is left, as both
 // lists are only shortened at the beginning.
 func answersOf(results *state.History, said []workspace.NumberedMessage) []*made {
-	list := make([]made, 0, results.Len())
+	list, last := make([]made, 0, results.Len()), make(map[state.JSON]int, results.Len())
 	for _, r := range results.All() {
-		list = append(list, made{r.Agent, r.Stop, r.Usage, r.Output})
-	}
-	answers := make([]*made, len(said))
-	at, n := len(list)-1, 0 // the result, and how many of its messages are behind
-	for i, m := range slices.Backward(said) {
-		if m.Message.Role() == "user" || m.Message.Type() == "tool_result" {
-			continue
-		}
-		for at >= 0 && n == len(list[at].output) {
-			at, n = at-1, 0
-		}
-		if at < 0 {
-			break
-		}
-		if n++; list[at].output[len(list[at].output)-n].Raw() != m.Message.Raw() { // somebody has edited the conversation
-			answers = answersByText(list, said)
-			break
-		}
-		answers[i] = &list[at]
-	}
-	for i, a := range answers { // its Stop and Usage stand at its last message
-		if a != nil && slices.Contains(answers[i+1:min(len(answers), i+1+len(a.output))], a) {
-			answers[i] = &made{agent: a.agent}
-		}
-	}
-	return answers
-}
-
-// answersByText does the same for messages in any order.
-func answersByText(results []made, said []workspace.NumberedMessage) []*made {
-	by := map[state.JSON][]*made{}
-	for i := range results {
-		for _, m := range results[i].output {
-			by[m.Raw()] = append(by[m.Raw()], &results[i])
+		for i, m := range r.Output {
+			a := made{agent: r.Agent, before: last[m.Raw()]}
+			if i == len(r.Output)-1 {
+				a.stop, a.usage = r.Stop, r.Usage
+			}
+			list = append(list, a)
+			last[m.Raw()] = len(list)
 		}
 	}
 	answers := make([]*made, len(said))
 	for i, m := range slices.Backward(said) {
-		if list := by[m.Message.Raw()]; len(list) > 0 {
-			answers[i], by[m.Message.Raw()] = list[len(list)-1], list[:len(list)-1]
+		if at := last[m.Message.Raw()]; at > 0 {
+			answers[i] = &list[at-1]
+			last[m.Message.Raw()] = answers[i].before
 		}
 	}
 	return answers
@@ -358,36 +331,20 @@ func (c *conversation) addWaiting() {
 	}
 }
 
-// pending returns the messages of persons that the conversation does not have.
-func (c *conversation) pending() (list []*Item) {
-	add := func(m workspace.Message) {
-		if m.Content == nil || m.ID == "" || c.asked[m.ID] {
-			return
-		}
-		id := c.view.Redact(m.ID)
-		list = append(list, &Item{ID: id, Role: "user", Turn: id, Parts: c.parts([]Part{}, c.said(m.Content))})
-	}
-	for _, d := range c.view.DeadLetters {
-		add(d.Message)
-	}
-	if c.view.Run != nil {
-		add(c.view.Run.Message)
-	}
-	for _, m := range c.view.Queue {
-		add(m)
-	}
-	return list
-}
-
-// allTurns returns the turns of the view that have something to say.
-func (c *conversation) allTurns() (list []Turn) {
+// addTail adds to a tail the messages of persons that the conversation does not have,
+// and the turns that have something to say.
+func (c *conversation) addTail(tail *Tail) {
 	v, known := c.view, map[string]bool{}
-	add := func(t Turn, decisions ...tool.Decision) {
-		if t.ID == "" || known[t.ID] {
+	add := func(t Turn, m workspace.Message) {
+		if t.ID = m.ID; t.ID == "" || known[t.ID] {
 			return
 		}
-		known[t.ID], t.Of = true, c.view.Redact(c.turns[t.ID])
-		for _, d := range decisions {
+		known[t.ID], t.Of = true, v.Redact(c.turns[t.ID])
+		t.ID, t.Reason = v.Redact(t.ID), v.Redact(t.Reason)
+		if m.Content != nil && !c.asked[m.ID] {
+			tail.Pending = append(tail.Pending, &Item{ID: t.ID, Role: "user", Turn: t.ID, Parts: c.parts([]Part{}, c.said(m.Content))})
+		}
+		for _, d := range m.Decisions {
 			if t.State != TurnFailed {
 				t.Decides = append(t.Decides, d.Key)
 			}
@@ -395,30 +352,28 @@ func (c *conversation) allTurns() (list []Turn) {
 				t.Of = at.item.Turn
 			}
 		}
-		t.ID, t.Reason = v.Redact(t.ID), v.Redact(t.Reason)
-		list = append(list, t)
+		tail.Turns = append(tail.Turns, t)
 	}
 	for _, d := range v.DeadLetters {
-		t := Turn{ID: d.Message.ID, State: TurnFailed, GoesOn: d.GoesOn}
+		t := Turn{State: TurnFailed, GoesOn: d.GoesOn}
 		if c.source.Errors {
 			t.Reason = d.Reason
 		}
-		add(t, d.Message.Decisions...)
+		add(t, d.Message)
 	}
 	if v.Run != nil {
-		add(Turn{ID: v.Run.Message.ID, State: TurnRunning}, v.Run.Message.Decisions...)
+		add(Turn{State: TurnRunning}, v.Run.Message)
 	}
 	for _, m := range v.Queue {
-		add(Turn{ID: m.ID, State: TurnWaiting}, m.Decisions...)
+		add(Turn{State: TurnWaiting}, m)
 	}
 	for _, e := range slices.Backward(v.Ended) {
-		t := Turn{ID: e.ID, State: endings[e.As], Stop: e.Stop, Reason: e.Reason}
+		t := Turn{State: endings[e.As], Stop: e.Stop, Reason: e.Reason}
 		if t.State == "" && e.As == work.EndingFinished && e.Stop != "" {
 			t.State = TurnEnded
 		}
 		if t.State != "" {
-			add(t)
+			add(t, workspace.Message{ID: e.ID})
 		}
 	}
-	return list
 }

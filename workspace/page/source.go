@@ -121,7 +121,8 @@ func (s *Source) page(host *workspace.View) (p *Page, last int) {
 	v := s.as(host)
 	c := s.conversation(host, v)
 	_, name := workspace.SplitThread(v.UserID())
-	tail := Tail{Pending: c.pending(), Turns: c.allTurns(), Notes: slices.Clone(v.Notes)}
+	tail := Tail{Notes: slices.Clone(v.Notes)}
+	c.addTail(&tail)
 	for i := range tail.Notes {
 		tail.Notes[i].Text = v.Redact(tail.Notes[i].Text)
 	}
