@@ -231,11 +231,7 @@ func (s *stream) fail(err error) (more bool) {
 	if ctx.Err() != nil {
 		return false
 	}
-	var of *workspace.Error
-	text := err.Error()
-	if errors.As(err, &of) {
-		text = of.Err.Error() // without the name of the workspace
-	}
+	text := pagehttp.TextOf(err)
 	if v, err := s.Manager.View(ctx, s.thread); err == nil {
 		text = v.Redact(text)
 	}

@@ -193,11 +193,7 @@ func (g *Guard) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 // Explain returns the status of an error and what a page is told of it. What an
 // operator has to know is logged.
 func (g *Guard) Explain(w http.ResponseWriter, r *http.Request, err error) (status int, text string) {
-	status, text = g.Status(err), err.Error()
-	var of *workspace.Error
-	if errors.As(err, &of) {
-		text = of.Err.Error() // without the name of the workspace
-	}
+	status, text = g.Status(err), TextOf(err)
 	switch status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
@@ -209,6 +205,15 @@ func (g *Guard) Explain(w http.ResponseWriter, r *http.Request, err error) (stat
 		text = http.StatusText(status)
 	}
 	return status, text
+}
+
+// TextOf returns the text of an error without the name of the workspace.
+func TextOf(err error) string {
+	var of *workspace.Error
+	if errors.As(err, &of) {
+		return of.Err.Error()
+	}
+	return err.Error()
 }
 
 // Actions returns what an input does, in the words of statehttp.Action.

@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-
 	"slices"
 	"strconv"
 	"strings"
@@ -144,13 +143,16 @@ func (c *conversation) begin(m workspace.NumberedMessage, role string) *Item {
 
 // addSaid adds a text, or the thoughts of a model.
 func (c *conversation) addSaid(m workspace.NumberedMessage, answer *made) {
-	role := m.Message.Role()
-	switch {
-	case m.Message.Type() != "text":
-		if _, typ := origin.ItemType(m.Message); typ != "reasoning" {
-			return
+	if m.Message.Type() != "text" {
+		if _, typ := origin.ItemType(m.Message); typ == "reasoning" {
+			c.addAnswer(m, answer)
 		}
-	case role == "user", role == "system", role == "developer":
+		return
+	}
+	switch role := m.Message.Role(); role {
+	case "assistant":
+		c.addAnswer(m, answer)
+	case "user", "system", "developer":
 		c.open = nil
 		item := c.begin(m, role)
 		if role == "user" && m.Run != "" && !c.asked[m.Run] {
@@ -159,15 +161,11 @@ func (c *conversation) addSaid(m workspace.NumberedMessage, answer *made) {
 			item.Turn = item.ID
 		}
 		item.Parts = c.parts(item.Parts, c.said(m.Message))
-		return
-	case role != "assistant": // of another agent
-		c.open = nil
-		c.begin(m, "assistant").Agent = c.view.Redact(role)
-		c.open = c.items[len(c.items)-1]
+	default: // of another agent
+		c.open = c.begin(m, "assistant")
+		c.open.Agent = c.view.Redact(role)
 		c.merge(c.said(m.Message))
-		return
 	}
-	c.addAnswer(m, answer)
 }
 
 // addAnswer adds what a model has said to the answer that it continues, or begins

@@ -63,8 +63,10 @@ func (s *Source) ReadAt(ctx context.Context, thread, version string) (*Page, err
 		return nil, fmt.Errorf("page: %w: the version %q is of another thread", workspace.ErrInvalid, version)
 	}
 	if p.Version != version {
-		for _, field := range sharedFields(v) {
-			p.Fields[field] = ""
+		for _, info := range v.State().Fields() {
+			if info.Shared {
+				p.Fields[info.Name] = ""
+			}
 		}
 	}
 	return p, nil
@@ -126,32 +128,24 @@ func (s *Source) page(host *workspace.View) (p *Page, last int) {
 	for i := range tail.Notes {
 		tail.Notes[i].Text = v.Redact(tail.Notes[i].Text)
 	}
-	return &Page{Thread: name, Version: versionOf(v), Items: append([]*Item{}, c.items...), Fields: fieldsOf(v), Tail: tail}, c.last
+	fields := fieldsOf(v)
+	return &Page{Thread: name, Version: versionOf(v, fields), Items: c.items, Fields: fields, Tail: tail}, c.last
 }
 
 // versionOf names the version of a view and of what the user's threads share. It
 // differs from that of a workspace of the same name that was deleted.
-func versionOf(v *workspace.View) string {
-	name := fmt.Sprintf("%d-%.16s", v.Version, v.Chain)
-	shared := sharedFields(v)
-	if len(shared) == 0 {
-		return name
-	}
-	fields, sum := fieldsOf(v), sha256.New()
-	for _, field := range shared {
-		fmt.Fprintf(sum, "%q %q ", field, fields[field])
-	}
-	return fmt.Sprintf("%s.%.8x", name, sum.Sum(nil))
-}
-
-// sharedFields returns the names of the shared fields of a view.
-func sharedFields(v *workspace.View) (names []string) {
+func versionOf(v *workspace.View, fields map[string]state.JSON) string {
+	name, shared := fmt.Sprintf("%d-%.16s", v.Version, v.Chain), ""
 	for _, info := range v.State().Fields() {
 		if info.Shared {
-			names = append(names, info.Name)
+			shared += fmt.Sprintf("%q %q ", info.Name, fields[info.Name])
 		}
 	}
-	return names
+	if shared == "" {
+		return name
+	}
+	sum := sha256.Sum256([]byte(shared))
+	return fmt.Sprintf("%s.%x", name, sum[:8])
 }
 
 // fieldsOf returns the values of the fields of a view, without secrets, references
