@@ -105,8 +105,7 @@ func (c *call) load() error {
 		}
 	}
 	c.W.Header().Set("Content-Type", "application/json")
-	_, err = c.W.Write(rawOf(map[string]any{"messages": shown, "state": p.Fields}))
-	return err
+	return json.NewEncoder(c.W).Encode(map[string]any{"messages": shown, "state": p.Fields})
 }
 
 // questionOf returns the question that a turn is about.

@@ -59,7 +59,7 @@ func messagesOf(chat string, p *page.Page) []*message {
 	for _, item := range slices.Concat(p.Items, p.Pending) {
 		switch item.Role {
 		case "user":
-			m := &message{ID: item.ID, Role: "user", Parts: []part{}}
+			m := &message{ID: item.ID, Role: "user", Parts: make([]part, 0, len(item.Parts))}
 			for _, p := range item.Parts {
 				m.Parts = append(m.Parts, partOf(item, p))
 			}
@@ -68,7 +68,7 @@ func messagesOf(chat string, p *page.Page) []*message {
 			id := answerID(chat, p.Thread, cmp.Or(item.Turn, item.ID))
 			m := answers[id]
 			if m == nil {
-				m = &message{ID: id, Role: "assistant", Metadata: &metadata{}, Parts: []part{}}
+				m = &message{ID: id, Role: "assistant", Metadata: &metadata{}, Parts: make([]part, 0, len(item.Parts)+1)}
 				list, answers[id] = append(list, m), m
 			}
 			m.add(item)
