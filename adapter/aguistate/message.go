@@ -207,7 +207,8 @@ func appendItem(list []*message, item *page.Item) []*message {
 			says.Content.text, says.open, isSaid = p.Text, open, true
 		case page.CallPart:
 			says.silent = true
-			c := &message{ID: callID(item, p), Role: roleCall, Name: p.Call.Name, ToolCallID: item.ID, open: open && p.Call.Input == ""}
+			c := &message{ID: callID(item, p), Role: roleCall, Name: p.Call.Name, ToolCallID: item.ID}
+			c.open = open && p.Call.Input == ""
 			c.Content.text = cmp.Or(string(p.Call.Input), p.Text)
 			calls = append(calls, c)
 			if result, ok := resultOf(p.Call); ok {

@@ -27,7 +27,8 @@ func (s *stream) had() {
 		}
 		s.have = append(s.have, m)
 		for _, c := range m.ToolCalls {
-			s.have = append(s.have, &message{ID: c.ID, Role: roleCall, Name: c.Function.Name, Content: content{text: c.Function.Arguments}, ToolCallID: m.ID})
+			args := content{text: c.Function.Arguments}
+			s.have = append(s.have, &message{ID: c.ID, Role: roleCall, Name: c.Function.Name, Content: args, ToolCallID: m.ID})
 		}
 	}
 }
