@@ -154,7 +154,7 @@ func newForeign(mark string, t Table) *foreign {
 		f.Prompts, f.System = nil, "system"
 	}
 	call, result := &f.Table.Calls[0], &f.Results[0]
-	call.Of, result.Of = roleAssistant, "user"
+	call.ForRole, result.ForRole = roleAssistant, "user"
 	call.Form = codec.ObjectForm
 	if t.Call.Text {
 		call.Form = codec.ArgumentsForm
@@ -168,8 +168,8 @@ func newForeign(mark string, t Table) *foreign {
 
 func (w Word) word() codec.Word {
 	word := codec.Word{
-		Type: w.Type, Role: w.Role, ID: w.ID, Name: w.Name, Value: w.Value,
-		Failed: w.Failed, FailedIs: w.FailedIs, Hosted: w.Hosted,
+		Type: w.Type, Role: w.Role, KeyID: w.ID, KeyName: w.Name, KeyValue: w.Value,
+		KeyFailed: w.Failed, FailedText: w.FailedIs, HostedType: w.Hosted,
 	}
 	if w.In != "" {
 		word.In = []string{w.In}

@@ -26,14 +26,14 @@ var table = codec.Table{
 	Model: "assistant", User: "user",
 	CallList: "tool_calls",
 	Calls: []codec.Word{
-		{Type: "function", In: []string{"function"}, ID: "id", Name: "name", Value: "arguments", Form: codec.ArgumentsForm},
-		{Kind: "custom", Type: "custom", In: []string{"custom"}, ID: "id", Name: "name", Value: "input", Form: codec.TextForm},
+		{Type: "function", In: []string{"function"}, KeyID: "id", KeyName: "name", KeyValue: "arguments", Form: codec.ArgumentsForm},
+		{Kind: "custom", Type: "custom", In: []string{"custom"}, KeyID: "id", KeyName: "name", KeyValue: "input", Form: codec.TextForm},
 		// Before there were tools, an entry had one call without an id.
-		{Kind: legacyCall, Member: legacyCall, Name: "name", Value: "arguments", Form: codec.ArgumentsForm},
+		{Kind: legacyCall, Member: legacyCall, KeyName: "name", KeyValue: "arguments", Form: codec.ArgumentsForm},
 	},
 	Results: []codec.Word{
-		{Role: "tool", ID: "tool_call_id", Name: "name", Unsaid: true, Value: "content", Form: resultForm},
-		{Kind: legacyCall, Role: "function", Name: "name", Value: "content", Form: resultForm},
+		{Role: "tool", KeyID: "tool_call_id", KeyName: "name", OnlyReadName: true, KeyValue: "content", Form: resultForm},
+		{Kind: legacyCall, Role: "function", KeyName: "name", KeyValue: "content", Form: resultForm},
 	},
 	OwnOfText:  []string{"name", "refusal", "audio", "reasoning", "reasoning_content", "reasoning_details"},
 	OwnOfTool:  []string{"strict"},

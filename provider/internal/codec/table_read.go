@@ -115,7 +115,7 @@ func (t *Table) resultEntry(entry jsontext.Object) (w *Word, isResult bool) {
 	for i := range t.Results {
 		w := &t.Results[i]
 		if w.Role != "" && jsontext.IsText(entry.Get("role"), w.Role) {
-			if w.ID == "" && entry.String(w.Name) == "" {
+			if w.KeyID == "" && entry.String(w.KeyName) == "" {
 				w = nil
 			}
 			return w, true
@@ -274,7 +274,7 @@ func (t *Table) readCalls(entry jsontext.Object) (calls []TablePart, rest jsonte
 		}
 		p.word, p.Inner = w, p.Members
 		input, _ := w.Form.read(p.value())
-		if p.Inner.String(w.Name) != "" || input != nil { // some providers send a zero value
+		if p.Inner.String(w.KeyName) != "" || input != nil { // some providers send a zero value
 			calls, rest = append(calls, p), rest.Without(w.Member)
 		}
 	}
@@ -328,7 +328,7 @@ func (t *Table) addCalls(d *Decoder, role string, parts []TablePart, kept jsonte
 		p := &parts[i]
 		id, name := p.id(), p.name()
 		input, plain := p.word.Form.read(p.value())
-		part, inner := p.word.plain(p.As, sayings{id: id, name: name, value: plain})
+		part, inner := p.word.plain(p.As, wordValues{id: id, name: name, value: plain})
 		calls[i] = Call{ID: jsontext.Unquote(id), Name: jsontext.Unquote(name), Input: input, Kept: p.keep(nil, part, inner)}
 	}
 	return d.AddCalls(role, calls, kept)
@@ -337,25 +337,25 @@ func (t *Table) addCalls(d *Decoder, role string, parts []TablePart, kept jsonte
 func (t *Table) addResult(d *Decoder, p *TablePart, kept jsontext.Object) error {
 	w, id, name := p.word, p.id(), []byte(nil)
 	r := Result{ID: jsontext.Unquote(id)}
-	if w.Name != "" {
+	if w.KeyName != "" {
 		name = p.name()
 		if r.Name = jsontext.Unquote(name); r.Name == "" {
 			r.Name = d.CallName(r.ID)
 			name = jsontext.AppendQuote(nil, r.Name)
 		}
 	}
-	failed := p.Inner.Get(w.Failed)
+	failed := p.Inner.Get(w.KeyFailed)
 	switch {
-	case jsontext.Kind(failed) == "bool" && w.FailedIs == "":
+	case jsontext.Kind(failed) == "bool" && w.FailedText == "":
 		r.IsError = failed
-	case w.FailedIs != "" && jsontext.IsText(failed, w.FailedIs):
+	case w.FailedText != "" && jsontext.IsText(failed, w.FailedText):
 		r.IsError = []byte("true")
 	default:
 		failed = nil
 	}
 	value, plain := w.Form.read(p.value())
 	r.Content = value
-	part, inner := w.plain(p.As, sayings{id: id, name: name, value: plain, failed: failed})
+	part, inner := w.plain(p.As, wordValues{id: id, name: name, value: plain, failed: failed})
 	r.Kept = p.keep(kept, part, inner)
 	return d.AddResult(r)
 }

@@ -181,7 +181,7 @@ func (w *tableWriter) addCalls(i int, m state.ToolCallMessage) {
 		if !isKind {
 			kept = nil
 		}
-		plain := sayings{id: jsontext.AppendQuote(nil, c.ID), name: jsontext.AppendQuote(nil, c.Name), value: word.Form.write(ValueOrNil(c.Input), own)}
+		plain := wordValues{id: jsontext.AppendQuote(nil, c.ID), name: jsontext.AppendQuote(nil, c.Name), value: word.Form.write(ValueOrNil(c.Input), own)}
 		part := word.restore(plain, kept, added, func(sent []byte) bool { return word.Form.reads(sent, c.Input) })
 		switch {
 		case w.t.CallList == "":
@@ -221,15 +221,15 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 		value, more = w.output(i, m, word)
 	}
 	switch flag, _ := m.Extra("is_error"); {
-	case word.Failed == "" && w.t.Output == nil:
+	case word.KeyFailed == "" && w.t.Output == nil:
 		w.OmitIsError(i, m)
-	case word.FailedIs == "" && jsontext.Kind([]byte(flag)) == "bool":
+	case word.FailedText == "" && jsontext.Kind([]byte(flag)) == "bool":
 		failed = []byte(flag)
-	case word.FailedIs != "" && m.IsError():
-		failed = jsontext.AppendQuote(nil, word.FailedIs)
+	case word.FailedText != "" && m.IsError():
+		failed = jsontext.AppendQuote(nil, word.FailedText)
 	}
 	id, name := jsontext.AppendQuote(nil, call.ID), jsontext.AppendQuote(nil, call.Name)
-	plain := sayings{id: id, name: name, value: value, failed: failed, more: more, isResult: true}
+	plain := wordValues{id: id, name: name, value: value, failed: failed, more: more, isResult: true}
 	part := word.restore(plain, kept, OwnMembers(m, w.t.OwnOfResult), func(sent []byte) bool { return word.Form.reads(sent, m.Content()) })
 	if word.Role != "" {
 		w.end()

@@ -8,7 +8,7 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// A Word is how an API says a call or a result: as a part of a type, as what is
+// A Word is how an API writes a call or a result: as a part of a type, as what is
 // in a member of a part, or as an entry.
 //
 // A call or a result keeps the difference of its part, and
@@ -25,14 +25,14 @@ type Word struct {
 	Member string   // of an entry that has this call besides the list of calls
 	In     []string // the member with the name and the value in each spelling; the first is written
 
-	ID, Name, Value string
-	Failed          string // of a result, whether it is an error
-	FailedIs        string // the text that says so, "" for a bool
-	Of              string // the role of the message, "" for any
-	Hosted          string // the type of one that the provider itself runs, which no client sees
-	Optional        bool   // whether the id may be missing
-	Unsaid          bool   // whether the name is read and not written
-	Form            Form   // of the value
+	KeyID, KeyName, KeyValue string // the members with the id, the name, and the input or content
+	KeyFailed                string // the member of a result that is an error
+	FailedText               string // what that member has then; "" if it is a bool
+	ForRole                  string // the role of the message, "" for any
+	HostedType               string // of a call that the provider itself runs, which no client sees
+	MayLackID                bool
+	OnlyReadName             bool // the name is read, and not written
+	Form                     Form // of the value
 }
 
 // A Form is how a value is written. The zero Form is the value itself.
@@ -110,19 +110,22 @@ type TablePart struct {
 	word    *Word           // of a call or a result
 }
 
-// inIn reports whether the id is in the member, too.
-func (w *Word) inIn() bool { return w.Type == "" }
+// hasIDApart reports whether the id is beside the member with the name and the value.
+func (w *Word) hasIDApart() bool { return w.In != nil && w.Type != "" }
 
-// id, name and value return what the part says, as JSON.
+// isFor reports whether a message with a role has such calls or results.
+func (w *Word) isFor(role string) bool { return w.ForRole == "" || w.ForRole == role }
+
+// id, name and value return the members of the call or the result, as JSON.
 func (p *TablePart) id() []byte {
-	if p.word.In != nil && !p.word.inIn() {
-		return SentText(p.Members, p.word.ID)
+	if p.word.hasIDApart() {
+		return SentText(p.Members, p.word.KeyID)
 	}
-	return SentText(p.Inner, p.word.ID)
+	return SentText(p.Inner, p.word.KeyID)
 }
 
-func (p *TablePart) name() []byte  { return SentText(p.Inner, p.word.Name) }
-func (p *TablePart) value() []byte { return p.Inner.Get(p.word.Value) }
+func (p *TablePart) name() []byte  { return SentText(p.Inner, p.word.KeyName) }
+func (p *TablePart) value() []byte { return p.Inner.Get(p.word.KeyValue) }
 
 // find sets what is in the member of a word. It returns an error if that is not
 // an object.
@@ -140,15 +143,15 @@ func (p *TablePart) find(w *Word) (err error) {
 	return err
 }
 
-// sayings is what a part says, as JSON.
-type sayings struct {
+// wordValues are the values of the members of a call or a result, as JSON.
+type wordValues struct {
 	id, name, value, failed []byte
-	more                    jsontext.Object // where the value is
+	more                    jsontext.Object // members beside the value
 	isResult                bool
 }
 
 // plain returns the plain part, and what is in its last member.
-func (w *Word) plain(as string, says sayings) (part, inner jsontext.Object) {
+func (w *Word) plain(as string, v wordValues) (part, inner jsontext.Object) {
 	part = make(jsontext.Object, 0, 5)
 	add := func(to *jsontext.Object, name string, value []byte) {
 		if name != "" && value != nil {
@@ -160,9 +163,9 @@ func (w *Word) plain(as string, says sayings) (part, inner jsontext.Object) {
 		inner = make(jsontext.Object, 0, 5)
 		to = &inner
 	}
-	ofID := to
-	if !w.inIn() {
-		ofID = &part
+	withID := to
+	if w.hasIDApart() {
+		withID = &part
 	}
 	if w.Role != "" {
 		add(&part, "role", jsontext.AppendQuote(nil, w.Role))
@@ -170,15 +173,15 @@ func (w *Word) plain(as string, says sayings) (part, inner jsontext.Object) {
 	if w.Type != "" {
 		add(&part, "type", jsontext.AppendQuote(nil, w.Type))
 	}
-	if !w.Optional || len(says.id) > len(`""`) {
-		add(ofID, w.ID, says.id)
+	if !w.MayLackID || len(v.id) > len(`""`) {
+		add(withID, w.KeyID, v.id)
 	}
-	if !w.Unsaid {
-		add(to, w.Name, says.name)
+	if !w.OnlyReadName {
+		add(to, w.KeyName, v.name)
 	}
-	add(to, w.Value, says.value)
-	add(to, w.Failed, says.failed)
-	*to = append(*to, says.more...)
+	add(to, w.KeyValue, v.value)
+	add(to, w.KeyFailed, v.failed)
+	*to = append(*to, v.more...)
 	if w.In != nil {
 		part = append(part, jsontext.Member{Name: as})
 	}
@@ -217,17 +220,17 @@ func (p *TablePart) keep(kept, plain, inner jsontext.Object) jsontext.Object {
 
 // restore returns the part with what was kept of it, and with members that a
 // program has set. What was kept of the id, the name or the value holds as long
-// as the message says the same, of a value as long as says reports so.
-func (w *Word) restore(plain sayings, kept, own jsontext.Object, says func(sent []byte) bool) []byte {
+// as the message has the same, which isValue reports of a value.
+func (w *Word) restore(v wordValues, kept, own jsontext.Object, isValue func(sent []byte) bool) []byte {
 	as := kept.String(keptAs)
 	if as == "" && w.In != nil {
 		as = w.In[0]
 	}
-	part, inner := w.plain(as, plain)
+	part, inner := w.plain(as, v)
 	if w.In != nil {
 		part[len(part)-1].Value = inner.JSON()
 	}
-	if w.keepsInPart(plain.isResult) {
+	if w.keepsInPart(v.isResult) {
 		kept = kept.Object(keptPart)
 	}
 	if len(kept)+len(own) == 0 {
@@ -235,29 +238,28 @@ func (w *Word) restore(plain sayings, kept, own jsontext.Object, says func(sent 
 	}
 	kept = More(kept, own)
 	p := TablePart{Members: Restore(part, kept)}
-	_ = p.find(w) // it says nothing if it is not an object
-	if changed := p.changed(plain, says); changed != nil {
+	_ = p.find(w) // if it is not an object, it has no members
+	if changed := p.changed(v, isValue); changed != nil {
 		p.Members = Restore(part, kept, changed...)
 	}
 	return p.Members.JSON()
 }
 
-// changed returns the members of which something else was kept than the message
-// says.
-func (p *TablePart) changed(plain sayings, says func(sent []byte) bool) (names []string) {
+// changed returns the members of which another value was kept than the message has.
+func (p *TablePart) changed(v wordValues, isValue func(sent []byte) bool) (names []string) {
 	w := p.word
-	if w.ID != "" && !EqualJSON(p.id(), plain.id) {
-		names = append(names, w.ID)
+	if w.KeyID != "" && !EqualJSON(p.id(), v.id) {
+		names = append(names, w.KeyID)
 	}
-	ofCall := w.Unsaid || plain.isResult && string(p.name()) == `""` // as the call has it
-	if w.Name != "" && !ofCall && !EqualJSON(p.name(), plain.name) {
-		names = append(names, w.Name)
+	isOfCall := w.OnlyReadName || v.isResult && string(p.name()) == `""` // as the call has it
+	if w.KeyName != "" && !isOfCall && !EqualJSON(p.name(), v.name) {
+		names = append(names, w.KeyName)
 	}
-	if plain.failed != nil && !EqualJSON(p.Inner.Get(w.Failed), plain.failed) {
-		names = append(names, w.Failed)
+	if v.failed != nil && !EqualJSON(p.Inner.Get(w.KeyFailed), v.failed) {
+		names = append(names, w.KeyFailed)
 	}
-	if !says(p.value()) {
-		names = append(names, w.Value)
+	if !isValue(p.value()) {
+		names = append(names, w.KeyValue)
 	}
 	return names
 }
@@ -267,14 +269,14 @@ func (p *TablePart) changed(plain sayings, says func(sent []byte) bool) (names [
 func findWord(words []Word, kept jsontext.Object, id string) (word *Word, isKind bool) {
 	kind := kept.String(keptKind)
 	for i := range words {
-		if words[i].Kind == kind && (words[i].ID != "" || id == "") {
+		if words[i].Kind == kind && (words[i].KeyID != "" || id == "") {
 			return &words[i], true
 		}
 	}
 	return &words[0], false
 }
 
-// read sets what a part of an untyped API is, if one of the words is in it. A
+// readUntyped sets what a part of an untyped API is, if one of the words is in it. A
 // member that is null counts as missing.
 func (p *TablePart) readUntyped(typ, role string, words []Word, m jsontext.Member) error {
 	for i := range words {
@@ -286,12 +288,12 @@ func (p *TablePart) readUntyped(typ, role string, words []Word, m jsontext.Membe
 			return err
 		}
 		inner := p.Members.Object(m.Name)
-		hosted := w.Hosted != "" && inner.String("type") == w.Hosted
-		if p.word != nil || inner == nil || hosted || w.Of != "" && w.Of != role {
+		isHosted := w.HostedType != "" && inner.String("type") == w.HostedType
+		if p.word != nil || inner == nil || isHosted || !w.isFor(role) {
 			return nil
 		}
 		p.Typ, p.As, p.word, p.Inner = typ, m.Name, w, inner
-		for _, name := range []string{w.ID, w.Name} {
+		for _, name := range []string{w.KeyID, w.KeyName} {
 			if name == "" {
 				continue
 			}

@@ -31,12 +31,12 @@ var table = codec.Table{
 	Lone: true, Strict: true, Untyped: true,
 	Model: "model", User: "user", System: "user", NoRole: "user",
 	Calls: []codec.Word{{
-		In: []string{"functionCall", "function_call"},
-		ID: "id", Optional: true, Name: "name", Value: "args", Form: codec.Form{Adopt: codec.InputObject},
+		In:    []string{"functionCall", "function_call"},
+		KeyID: "id", MayLackID: true, KeyName: "name", KeyValue: "args", Form: codec.Form{Adopt: codec.InputObject},
 	}},
 	Results: []codec.Word{{
-		In: []string{"functionResponse", "function_response"},
-		ID: "id", Optional: true, Name: "name", Value: "response",
+		In:    []string{"functionResponse", "function_response"},
+		KeyID: "id", MayLackID: true, KeyName: "name", KeyValue: "response",
 	}},
 	ResultsApart: true,
 	FirstCall:    jsontext.Member{Name: "thoughtSignature", Value: jsontext.AppendQuote(nil, origin.NoSignature)},
