@@ -14,83 +14,117 @@ type place struct {
 	isPrompt bool
 }
 
-// decodeEntry adds the messages of an entry.
+// decodeEntry adds the messages of an entry. One that cannot be read is added as it is,
+// unless the table is strict.
 func (t *Table) decodeEntry(d *Decoder, at place, raw []byte, entry jsontext.Object) error {
-	role, err := t.readRole(at, entry)
-	if w, isResult := t.resultEntry(entry); isResult && w == nil {
-		err = &fault.Error{Path: "$.role", Got: "a result of nothing"}
-	} else if isResult {
+	w, err := t.resultEntry(entry)
+	if w != nil {
 		return t.addResult(d, &TablePart{Members: entry, Inner: entry, Typ: TypeResult, word: w}, nil)
 	}
-	content, lone := entry.Get(t.Content), false
-	var parts, calls []TablePart
-	rest := entry
-	if err == nil && t.CallList != "" {
-		calls, rest, err = t.readCalls(entry)
-	}
-	if err == nil {
-		content, lone = t.wholeContent(role, content)
-		parts, err = t.readParts(at, role, content)
-	}
-	switch {
-	case err == errTyped, err != nil && !t.Strict:
-		if raw == nil {
-			raw = entry.JSON()
+	role, roleErr := t.readRole(at, entry)
+	if err = cmp.Or(err, roleErr); err == nil {
+		e := sentEntry{at: at, role: role, rest: entry, first: TypeText}
+		if err = t.readEntry(&e); err == nil {
+			return t.addEntry(d, &e)
 		}
-		return d.AddItem(role, cmp.Or(at.in, "message"), raw)
-	case err != nil:
+	}
+	if t.Strict && err != errTyped {
 		return err
 	}
-	typ := TypeText // of the first message
-	if len(parts) > 0 {
-		typ = parts[0].Typ
+	if raw == nil {
+		raw = entry.JSON()
 	}
-	sent := rest.Get(t.Content)
-	onlyCalls := len(calls) > 0 && IsEmpty(content)
-	switch {
-	case onlyCalls:
-		typ, sent = TypeCall, []byte("null")
-	case jsontext.Kind(sent) == "object" && !lone:
-		sent = content
-	case len(parts) == 0 && !t.mayLackContent() && jsontext.Kind(content) != "string":
-		content, sent = []byte("[]"), []byte("[]")
-	}
-	kept := t.keepEntry(at, rest, t.entryRole(typ, role), sent)
-	if lone {
-		kept = kept.With(keptLone, []byte("true"))
-	}
-	if d.WouldJoin(typ, role) {
-		kept = kept.With(keptJoined, []byte("false"))
-	}
-	switch {
-	case onlyCalls:
-	case len(parts) == 0 || t.CallList != "" && t.Store == nil:
-		err, kept = fault.Under(jsontext.Path("$", t.Content), d.AddText(role, content, kept)), nil
-	default:
-		err, kept = t.addRuns(d, role, parts, kept), nil
-	}
-	if err != nil || len(calls) == 0 {
-		return err
-	}
-	if first := t.entryRole(typ, role); !onlyCalls && t.entryRole(TypeCall, role) != first {
-		kept = kept.WithString(keptRole, first)
-	}
-	return fault.Under(jsontext.Path("$", t.CallList), t.addCalls(d, role, calls, kept))
+	return d.AddItem(role, cmp.Or(at.in, "message"), raw)
 }
 
-// keepEntry returns what is kept of an entry with this plain role and content.
-func (t *Table) keepEntry(at place, entry jsontext.Object, role string, content []byte) (kept jsontext.Object) {
-	if at.in != "" {
-		kept = kept.WithString(keptPlace, at.in)
+// sentEntry is an entry that is not a result, as it was read.
+type sentEntry struct {
+	at      place
+	role    string          // of its messages
+	rest    jsontext.Object // the members without the calls
+	content []byte          // as messages have it
+	sent    []byte          // the plain content of the entry
+	isLone  bool            // the content is an element that stands for a list
+	parts   []TablePart     // of the content
+	calls   []TablePart     // of the list of calls
+	first   string          // the type of the first message
+
+	hasOnlyCalls bool
+}
+
+// readEntry reads an entry of which the place, the role and all members are known.
+func (t *Table) readEntry(e *sentEntry) (err error) {
+	entry := e.rest
+	if t.CallList != "" {
+		if e.calls, e.rest, err = t.readCalls(entry); err != nil {
+			return err
+		}
 	}
-	plain := [2]jsontext.Member{{Name: "role", Value: entry.Get("role")}, {Name: t.Content, Value: content}}
+	e.content, e.isLone = t.wholeContent(e.role, entry.Get(t.Content))
+	if e.parts, err = t.readParts(e.at, e.role, e.content); err != nil {
+		return err
+	}
+	e.sent = e.rest.Get(t.Content)
+	e.hasOnlyCalls = len(e.calls) > 0 && IsEmpty(e.content)
+	if len(e.parts) > 0 {
+		e.first = e.parts[0].Typ
+	}
 	switch {
-	case at.isPrompt:
+	case e.hasOnlyCalls:
+		e.first, e.sent = TypeCall, []byte("null")
+	case jsontext.Kind(e.sent) == "object" && !e.isLone:
+		e.sent = e.content
+	case len(e.parts) == 0 && !t.mayLackContent() && jsontext.Kind(e.content) != "string":
+		e.content, e.sent = []byte("[]"), []byte("[]")
+	}
+	return nil
+}
+
+// addEntry adds the messages of an entry that was read: those of its content, and then
+// its calls.
+func (t *Table) addEntry(d *Decoder, e *sentEntry) error {
+	role := t.entryRole(e.first, e.role)
+	kept := t.keepEntry(e, role)
+	if d.WouldJoin(e.first, e.role) {
+		kept = kept.With(keptJoined, []byte("false"))
+	}
+	if !e.hasOnlyCalls {
+		if err := t.addContent(d, e, kept); err != nil || len(e.calls) == 0 {
+			return err
+		}
+		kept = nil
+	}
+	if t.entryRole(TypeCall, e.role) != role {
+		kept = kept.WithString(keptRole, role)
+	}
+	return fault.Under(jsontext.Path("$", t.CallList), t.addCalls(d, e.role, e.calls, kept))
+}
+
+// addContent adds the messages of the content of an entry.
+func (t *Table) addContent(d *Decoder, e *sentEntry, kept jsontext.Object) error {
+	if len(e.parts) == 0 || t.CallList != "" && t.Store == nil {
+		return fault.Under(jsontext.Path("$", t.Content), d.AddText(e.role, e.content, kept))
+	}
+	return t.addRuns(d, e.role, e.parts, kept)
+}
+
+// keepEntry returns what is kept of an entry whose plain form has a role.
+func (t *Table) keepEntry(e *sentEntry, role string) (kept jsontext.Object) {
+	if e.at.in != "" {
+		kept = kept.WithString(keptPlace, e.at.in)
+	}
+	plain := [2]jsontext.Member{{Name: "role", Value: e.rest.Get("role")}, {Name: t.Content, Value: e.sent}}
+	switch {
+	case e.at.isPrompt:
 		plain[0].Value = nil
 	case !jsontext.IsText(plain[0].Value, role):
 		plain[0].Value = jsontext.AppendQuote(nil, role)
 	}
-	return append(kept, Difference(entry, plain[:])...)
+	kept = append(kept, Difference(e.rest, plain[:])...)
+	if e.isLone {
+		kept = kept.With(keptLone, []byte("true"))
+	}
+	return kept
 }
 
 // readRole returns the role of the messages of an entry.
@@ -109,19 +143,20 @@ func (t *Table) readRole(at place, entry jsontext.Object) (string, error) {
 	return t.messageRole(entry.String("role")), entry.Want("role", kinds...)
 }
 
-// resultEntry returns the word for an entry that is a result, nil for one that
-// does not say of what.
-func (t *Table) resultEntry(entry jsontext.Object) (w *Word, isResult bool) {
+// resultEntry returns the word for an entry that is a result, nil for one that is none,
+// and an error for one without that of which it is the result.
+func (t *Table) resultEntry(entry jsontext.Object) (*Word, error) {
 	for i := range t.Results {
 		w := &t.Results[i]
-		if w.Role != "" && jsontext.IsText(entry.Get("role"), w.Role) {
-			if w.KeyID == "" && entry.String(w.KeyName) == "" {
-				w = nil
-			}
-			return w, true
+		if w.Role == "" || !jsontext.IsText(entry.Get("role"), w.Role) {
+			continue
 		}
+		if w.KeyID == "" && entry.String(w.KeyName) == "" {
+			return nil, &fault.Error{Path: "$.role", Got: "a result of nothing"}
+		}
+		return w, nil
 	}
-	return nil, false
+	return nil, nil
 }
 
 // wholeContent returns content as messages have it: an element that stands for
@@ -188,11 +223,13 @@ func (t *Table) readParts(at place, role string, content []byte) (parts []TableP
 			p.Typ = TypeText
 		}
 	}
-	if t.Untyped && !t.Neutral && slices.ContainsFunc(parts, func(p TablePart) bool { return p.Typ == TypeText && p.Members.Get("type") != nil }) {
+	if t.Untyped && !t.Neutral && slices.ContainsFunc(parts, TablePart.isTypedText) {
 		return nil, errTyped
 	}
 	return parts, nil
 }
+
+func (p TablePart) isTypedText() bool { return p.Typ == TypeText && p.Members.Get("type") != nil }
 
 // ReadPart sets what a part is that has Raw and Members.
 func (t *Table) ReadPart(p *TablePart, role string) error {
