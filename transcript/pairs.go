@@ -17,9 +17,6 @@ type pairing struct {
 	firstCall []int        // of each message, the number of its first call; then the number of all calls
 	answers   []int        // of each message, the number of the call it answers (of several, one of them), or none
 	labels    int          // the number of different labels of calls and results
-
-	byKey   map[string]int // the numbers of the last calls, by their keys; nil until it is needed
-	indexed int            // how many
 }
 
 // pairedCall is a call and the messages that it connects.
@@ -44,8 +41,8 @@ func (p *pairing) callsOf(message int) []pairedCall {
 }
 
 // labelUse is the use of a label by a call or an answer. The label is the id, or
-// else the name, that a call and its result have in common. The type is small
-// because there are many.
+// else the name, that a call and its result have in common. With int in place of
+// int32, a pairing takes a quarter more bytes.
 type labelUse struct {
 	label   int32 // its number
 	number  int32 // of the call, or the complement of the number of the answer
@@ -84,124 +81,155 @@ func pairExcept(msgs []state.Message, except map[int]bool) pairing {
 func pairAll(
 	n int, except map[int]bool, spoken func(i int) bool, at func(i int) (calls, answers []state.ToolCall),
 ) pairing {
-	p := pairing{
+	p := pairer{pairing: pairing{
 		calls:     make([]pairedCall, 0, n/2),
 		firstCall: make([]int, 0, n+1),
 		answers:   make([]int, n),
-	}
-	var ids, names map[string]int
-	labelOf := func(c *state.ToolCall) int {
-		numbers, label := ids, c.ID
-		if label == "" { // of a provider that gives calls no ids
-			numbers, label = names, c.Name
-		}
-		number, ok := numbers[label]
-		if !ok {
-			number = len(ids) + len(names)
-			numbers[label] = number
-		}
-		return number
-	}
-	var uses []labelUse
-	var answerNames []string
-	var strangers map[int32]bool // numbers of answers with a key that no call has
+	}}
 	for i := range n {
 		p.firstCall, p.answers[i] = append(p.firstCall, len(p.calls)), none
 		calls, answers := at(i)
-		if ids == nil && len(calls)+len(answers) > 0 { // many conversations have none
-			ids, names = make(map[string]int, n/2), map[string]int{}
-			uses, answerNames = make([]labelUse, 0, n), make([]string, 0, n/2)
+		if p.ids == nil && len(calls)+len(answers) > 0 { // many conversations have none
+			p.grow(n)
 		}
 		for k := range calls {
-			c, number := &calls[k], len(p.calls)
-			label := labelOf(c)
-			if !except[number] {
-				uses = append(uses, labelUse{int32(label), int32(number), int32(i)})
-			}
-			p.calls = append(p.calls, pairedCall{c, i, none, label})
+			p.addCall(i, &calls[k], except)
 		}
 		for k := range answers {
-			a := &answers[k]
-			number, decided := p.callOf(a)
-			if decided {
-				if number != none && !except[number] && p.calls[number].result == none {
-					p.calls[number].result, p.answers[i] = i, number
-				}
-				continue
-			}
-			label := none
-			if number != none {
-				label = p.calls[number].label
-			} else {
-				label = labelOf(a)
-			}
-			if a.Key != "" {
-				if strangers == nil {
-					strangers = map[int32]bool{}
-				}
-				strangers[int32(len(answerNames))] = true
-			}
-			uses = append(uses, labelUse{int32(label), ^int32(len(answerNames)), int32(i)})
-			answerNames = append(answerNames, a.Name)
+			p.addAnswer(i, &answers[k], except)
 		}
 	}
-	p.firstCall, p.labels = append(p.firstCall, len(p.calls)), len(ids)+len(names)
-	uses = slices.DeleteFunc(uses, func(u labelUse) bool { return u.isCall() && p.calls[u.number].result != none })
+	p.firstCall, p.labels = append(p.firstCall, len(p.calls)), len(p.ids)+len(p.names)
+	p.uses = slices.DeleteFunc(p.uses, func(u labelUse) bool { return u.isCall() && p.calls[u.number].result != none })
+	p.matchLabels()
+	p.matchTurns(lastTurn{n: n, spoken: spoken, except: except})
+	return p.pairing
+}
 
-	p.matchLabels(uses, answerNames, strangers)
-	turn := lastTurn{n: n, spoken: spoken, except: except}
-	// matchAgain pairs by labels what is not a result without an id, and its call.
-	matchAgain := func() {
-		uses = slices.DeleteFunc(uses, func(u labelUse) bool {
-			if u.isCall() {
-				return turn.answered[int(u.number)]
-			}
-			number := p.answers[u.message]
-			return number != none && turn.answered[number]
-		})
-		for _, u := range uses {
-			if u.isCall() {
-				p.calls[u.number].result = none
-			} else {
-				p.answers[u.message] = none
-			}
-		}
-		p.matchLabels(uses, answerNames, strangers)
-		turn.calls = 0
+// pairer is a pairing that is being made. First it decides by keys, and notes which
+// labels the other calls and answers have.
+type pairer struct {
+	pairing
+	keys        keyIndex
+	ids, names  map[string]int // the numbers of labels; nil as long as there are none
+	uses        []labelUse
+	answerNames []string       // of the answers that have a use
+	strangers   map[int32]bool // the numbers of those that have a key which no call has
+}
+
+// grow makes room for the labels of n messages.
+func (p *pairer) grow(n int) {
+	p.ids, p.names = make(map[string]int, n/2), map[string]int{}
+	p.uses, p.answerNames = make([]labelUse, 0, n), make([]string, 0, n/2)
+}
+
+// labelOf returns the number of the label of a call or an answer.
+func (p *pairer) labelOf(c *state.ToolCall) int {
+	numbers, label := p.ids, c.ID
+	if label == "" { // of a provider that gives calls no ids
+		numbers, label = p.names, c.Name
 	}
-	for _, u := range slices.Clone(uses) { // Gemini takes a result without the id of its call
-		if u.isCall() || p.answers[u.message] != none || strangers[^u.number] {
+	number, ok := numbers[label]
+	if !ok {
+		number = len(p.ids) + len(p.names)
+		numbers[label] = number
+	}
+	return number
+}
+
+// addCall adds a call of a message.
+func (p *pairer) addCall(message int, c *state.ToolCall, except map[int]bool) {
+	number, label := len(p.calls), p.labelOf(c)
+	if !except[number] {
+		p.uses = append(p.uses, labelUse{int32(label), int32(number), int32(message)})
+	}
+	p.calls = append(p.calls, pairedCall{c, message, none, label})
+}
+
+// addAnswer adds what a message answers.
+func (p *pairer) addAnswer(message int, a *state.ToolCall, except map[int]bool) {
+	number, decided := p.keys.callOf(p.calls, a)
+	if decided {
+		if number != none && !except[number] && p.calls[number].result == none {
+			p.calls[number].result, p.answers[message] = message, number
+		}
+		return
+	}
+	var label int
+	if number != none {
+		label = p.calls[number].label
+	} else {
+		label = p.labelOf(a)
+	}
+	answer := int32(len(p.answerNames))
+	if a.Key != "" {
+		if p.strangers == nil {
+			p.strangers = map[int32]bool{}
+		}
+		p.strangers[answer] = true
+	}
+	p.uses = append(p.uses, labelUse{int32(label), ^answer, int32(message)})
+	p.answerNames = append(p.answerNames, a.Name)
+}
+
+// matchTurns lets results without ids answer calls of the turn before them that have
+// one: Gemini takes a result without the id of its call.
+func (p *pairer) matchTurns(turn lastTurn) {
+	if len(p.names) == 0 {
+		return
+	}
+	for _, u := range slices.Clone(p.uses) {
+		if u.isCall() || p.answers[u.message] != none || p.strangers[^u.number] {
 			continue
 		}
-		name := answerNames[^u.number]
-		if label, unnamed := names[name]; unnamed && label == int(u.label) && turn.answer(&p, name, int(u.message)) {
-			matchAgain()
+		name := p.answerNames[^u.number]
+		label, isUnnamed := p.names[name]
+		if isUnnamed && label == int(u.label) && turn.answer(&p.pairing, name, int(u.message)) {
+			p.matchAgain(&turn)
 		}
 	}
 	if len(turn.answered) > 0 { // its calls no longer wait beside others with their ids
-		matchAgain()
+		p.matchAgain(&turn)
 	}
-	return p
 }
 
-// matchLabels pairs calls and answers by their labels. Strangers are numbers of
-// answers that answer no call with a key.
-func (p *pairing) matchLabels(uses []labelUse, answerNames []string, strangers map[int32]bool) {
+// matchAgain pairs by labels what is not a result without an id, and its call.
+func (p *pairer) matchAgain(turn *lastTurn) {
+	p.uses = slices.DeleteFunc(p.uses, func(u labelUse) bool {
+		if u.isCall() {
+			return turn.answered[int(u.number)]
+		}
+		number := p.answers[u.message]
+		return number != none && turn.answered[number]
+	})
+	for _, u := range p.uses {
+		if u.isCall() {
+			p.calls[u.number].result = none
+		} else {
+			p.answers[u.message] = none
+		}
+	}
+	p.matchLabels()
+	turn.calls = 0
+}
+
+// matchLabels pairs calls and answers by their labels.
+func (p *pairer) matchLabels() {
 	// The uses of one label alternate between calls and answers. The answers of a
 	// round are those of its calls.
-	for _, rest := range groupByLabel(uses, p.labels) {
+	for _, rest := range groupByLabel(p.uses, p.labels) {
 		for len(rest) > 0 {
 			var calls, answers []labelUse
 			calls, rest = cutWhile(rest, labelUse.isCall)
 			answers, rest = cutWhile(rest, func(u labelUse) bool { return !u.isCall() })
-			if len(strangers) > 0 { // they answer no call that has a key
-				others, own := splitUses(answers, func(u labelUse) bool { return strangers[^u.number] })
+			if len(p.strangers) > 0 { // they answer no call that has a key
+				others, own := splitUses(answers, func(u labelUse) bool { return p.strangers[^u.number] })
 				unkeyed, _ := splitUses(calls, func(u labelUse) bool { return p.calls[u.number].Key == "" })
-				p.matchRound(answerNames, unkeyed, others)
+				p.matchRound(unkeyed, others)
 				calls, _ = splitUses(calls, func(u labelUse) bool { return p.calls[u.number].result == none })
 				answers = own
 			}
-			p.matchRound(answerNames, calls, answers)
+			p.matchRound(calls, answers)
 		}
 	}
 }
@@ -277,14 +305,20 @@ func (t *lastTurn) find(p *pairing, message, end int) {
 	maps.DeleteFunc(t.open, func(name string, _ []int) bool { return unnamed[name] })
 }
 
+// keyIndex finds calls by their keys. It is filled when one is looked up.
+type keyIndex struct {
+	byKey   map[string]int // the numbers of the calls
+	indexed int            // how many of them
+}
+
 // callOf returns the number of the call that an answer names, or none, and
 // whether its Key decides that. Otherwise the label does: the number is then
 // that of one of the last calls with the id, or none. Most results follow their
 // calls, and the maps of a long conversation do not fit into the caches of a
 // processor.
-func (p *pairing) callOf(a *state.ToolCall) (number int, decided bool) {
-	for k := len(p.calls) - 1; k >= max(0, len(p.calls)-recentCalls); k-- {
-		switch c := p.calls[k]; {
+func (x *keyIndex) callOf(calls []pairedCall, a *state.ToolCall) (number int, decided bool) {
+	for k := len(calls) - 1; k >= max(0, len(calls)-recentCalls); k-- {
+		switch c := calls[k]; {
 		case a.Key != "" && a.Key == c.Key:
 			return k, true
 		case a.Key == "" && a.ID != "" && a.ID == c.ID:
@@ -294,16 +328,16 @@ func (p *pairing) callOf(a *state.ToolCall) (number int, decided bool) {
 	if a.Key == "" {
 		return none, false
 	}
-	if p.byKey == nil {
-		p.byKey = make(map[string]int, len(p.calls))
+	if x.byKey == nil {
+		x.byKey = make(map[string]int, len(calls))
 	}
-	for ; p.indexed < len(p.calls); p.indexed++ {
-		p.byKey[p.calls[p.indexed].Key] = p.indexed
+	for ; x.indexed < len(calls); x.indexed++ {
+		x.byKey[calls[x.indexed].Key] = x.indexed
 	}
-	if number, ok := p.byKey[a.Key]; ok {
+	if number, ok := x.byKey[a.Key]; ok {
 		return number, true
 	}
-	_, unkeyed := p.byKey[""]
+	_, unkeyed := x.byKey[""]
 	return none, !unkeyed
 }
 
@@ -356,7 +390,7 @@ func cutWhile(uses []labelUse, is func(labelUse) bool) (head, tail []labelUse) {
 //   - If some name does not decide, but there are enough results for all calls,
 //     names are useless and the order decides.
 //   - Otherwise it is unknown which of the remaining calls are answered: none.
-func (p *pairing) matchRound(answerNames []string, calls, results []labelUse) {
+func (p *pairer) matchRound(calls, results []labelUse) {
 	if len(calls) == 0 || len(results) == 0 {
 		return
 	}
@@ -371,7 +405,7 @@ func (p *pairing) matchRound(answerNames []string, calls, results []labelUse) {
 		missing[callName(c)]++
 	}
 	for _, r := range results {
-		name := answerNames[^r.number]
+		name := p.answerNames[^r.number]
 		missing[name]--
 		queues[name] = append(queues[name], r)
 	}
@@ -391,7 +425,7 @@ func (p *pairing) matchRound(answerNames []string, calls, results []labelUse) {
 	}
 }
 
-func (p *pairing) setAnswer(call, result labelUse) {
+func (p *pairer) setAnswer(call, result labelUse) {
 	p.calls[call.number].result = int(result.message)
 	p.answers[result.message] = int(call.number)
 }

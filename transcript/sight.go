@@ -187,17 +187,27 @@ func (s *sight) addAnswers(shown []bool) {
 				open[keyOf(c)]++
 			}
 			for key, n := range open {
-				n -= results[key] + behind[key]
-				for ; n > 0 && len(hidden[key]) > 0; hidden[key] = hidden[key][1:] {
-					if i := hidden[key][0]; i > place {
-						s.before, shown[i] = append(s.before, i), true
-						results[key]++
-						n--
-					}
+				var found []int
+				found, hidden[key] = cutBehind(hidden[key], place, n-results[key]-behind[key])
+				for _, i := range found {
+					shown[i] = true
 				}
+				s.before = append(s.before, found...)
+				results[key] += len(found)
 			}
 		}
 	}
+}
+
+// cutBehind cuts up to n places that are behind one from a sorted list, and the places
+// before them.
+func cutBehind(places []int, place, n int) (cut, rest []int) {
+	if n <= 0 {
+		return nil, places
+	}
+	begin, _ := slices.BinarySearch(places, place+1)
+	end := min(begin+n, len(places))
+	return places[begin:end], places[end:]
 }
 
 // answersBehind returns how many results behind the beginning answer calls in front
