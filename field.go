@@ -125,46 +125,61 @@ func (f *Field[T]) declare(d *schemaDraft) {
 		d.fail(err)
 		return
 	}
-	sp.description, sp.updateRules, sp.owner = f.Description, f.UpdateRules, f.Owner
-	sp.read, sp.write = f.Read, f.Write
-	sp.ephemeral, sp.maxBytes = f.Ephemeral, f.MaxBytes
-	sp.slot.Kept = f.Shared
-	if f.Shared && (f.Ephemeral || f.Name == messagesName) {
-		d.failField(f.Name, "cannot be Shared: it belongs to one State")
-	}
-	sp.form.Secret, sp.form.NoCopy = f.Secret, f.NoCopy
-	if f.Secret && !reference && !sp.form.Plan.InventsNothing() {
-		d.failField(f.Name, "cannot be Secret: the JSON of %v does not give the value back", typ)
-	}
-	if f.MaxBytes < 0 {
-		d.failField(f.Name, "MaxBytes is negative")
-	}
-	if h := f.Handler.h; h != nil {
-		if err := h.mistake(); err != nil {
-			d.failField(f.Name, "%w", err)
-		}
-		if f.Name == messagesName && !h.keepsPairs() {
-			d.failField(f.Name, "handler %s can separate tool calls from their results", h.name)
-		}
-		sp.handler = h
-	}
-	if validate := f.Validate; validate != nil {
-		sp.validate = func(v any) error { return validate(as[T](v)) }
-	}
+	f.declareSettings(sp)
+	f.checkSettings(d, sp, reference)
 	if reference {
 		f.checkReference(d, sp)
 	} else {
 		f.declareOneOf(d, sp)
-	}
-	sp.was = slices.Clone(f.Was)
-	if convert := f.Convert; convert != nil {
-		sp.convert = func(text JSON) (any, error) { return convert(text) }
 	}
 	if f.Name == messagesName && (len(f.Was) > 0 || f.Convert != nil) {
 		d.failField(f.Name, "cannot have Was or Convert: messages have one form")
 		return
 	}
 	d.add(sp)
+}
+
+// declareSettings sets what the field has besides its name and its type.
+func (f *Field[T]) declareSettings(sp *fieldSpec) {
+	sp.description, sp.updateRules, sp.owner = f.Description, f.UpdateRules, f.Owner
+	sp.read, sp.write = f.Read, f.Write
+	sp.ephemeral, sp.maxBytes = f.Ephemeral, f.MaxBytes
+	sp.slot.Kept = f.Shared
+	sp.form.Secret, sp.form.NoCopy = f.Secret, f.NoCopy
+	if h := f.Handler.h; h != nil {
+		sp.handler = h
+	}
+	sp.was = slices.Clone(f.Was)
+	if validate := f.Validate; validate != nil {
+		sp.validate = func(v any) error { return validate(as[T](v)) }
+	}
+	if convert := f.Convert; convert != nil {
+		sp.convert = func(text JSON) (any, error) { return convert(text) }
+	}
+}
+
+// checkSettings reports the settings that the field cannot have. reference says that its
+// values are stored by reference.
+func (f *Field[T]) checkSettings(d *schemaDraft, sp *fieldSpec, reference bool) {
+	if f.Shared && (f.Ephemeral || f.Name == messagesName) {
+		d.failField(f.Name, "cannot be Shared: it belongs to one State")
+	}
+	if f.Secret && !reference && !sp.form.Plan.InventsNothing() {
+		d.failField(f.Name, "cannot be Secret: the JSON of %v does not give the value back", sp.form.Type)
+	}
+	if f.MaxBytes < 0 {
+		d.failField(f.Name, "MaxBytes is negative")
+	}
+	h := f.Handler.h
+	if h == nil {
+		return
+	}
+	if err := h.mistake(); err != nil {
+		d.failField(f.Name, "%w", err)
+	}
+	if f.Name == messagesName && !h.keepsPairs() {
+		d.failField(f.Name, "handler %s can separate tool calls from their results", h.name)
+	}
 }
 
 // checkReference reports the settings that would look into a value that is only

@@ -184,7 +184,11 @@ func newSharedBody(data []byte, shared string) (*messageBody, error) {
 	if shared == "" {
 		shared = string(data)
 	}
-	r := bodyReader{data: data, raw: shared}
+	return newMembersBody(bodyReader{data: data, raw: shared}, members, sum)
+}
+
+// newMembersBody returns the body of a text with these members and this hash.
+func newMembersBody(r bodyReader, members []memberPlace, sum uint64) (_ *messageBody, err error) {
 	var typ, role, tool, tools jsontext.Span
 	for _, m := range members {
 		switch r.name(m) {

@@ -165,6 +165,30 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*loopRun, error) {
 	if err := l.check(st); err != nil {
 		return nil, err
 	}
+	r, err := l.newRun(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	msgs := state.Messages.GetOr(st, nil)
+	switch {
+	case r.run == nil: // else the run knows
+		for _, turn := range r.turns {
+			turn.late = lateCalls(msgs)
+		}
+		r.resume(msgs)
+	case r.steps > 0: // those before were given to a process that has died
+		for _, m := range sinceUser(msgs) {
+			if text := textOf(m); text != "" {
+				r.reply = text
+			}
+		}
+		r.resume(msgs)
+	}
+	return r, nil
+}
+
+// newRun returns a run of the loop with a Turn for each agent.
+func (l *Loop) newRun(ctx context.Context, st *state.State) (*loopRun, error) {
 	if l.CallTimeout > 0 {
 		ctx = runctx.WithCallTimeout(ctx, l.CallTimeout)
 	}
@@ -172,7 +196,6 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*loopRun, error) {
 		Loop: l, ctx: state.NewContext(ctx, st), st: st, run: runctx.RunOf(ctx),
 		names: slices.Sorted(maps.Keys(l.Agents)), turns: map[string]*Turn{},
 	}
-	msgs := state.Messages.GetOr(st, nil)
 	for _, name := range r.names {
 		agent := l.Agents[name]
 		turn, err := NewTurn(r.ctx, name, agent.Tools...)
@@ -196,21 +219,6 @@ func (l *Loop) begin(ctx context.Context, st *state.State) (*loopRun, error) {
 	}
 	for _, turn := range r.turns {
 		turn.purse = p
-	}
-	if r.run == nil { // else the run knows
-		for _, turn := range r.turns {
-			turn.late = lateCalls(msgs)
-		}
-		r.resume(msgs)
-		return r, nil
-	}
-	if r.steps > 0 { // those before were given to a process that has died
-		for _, m := range sinceUser(msgs) {
-			if text := textOf(m); text != "" {
-				r.reply = text
-			}
-		}
-		r.resume(msgs)
 	}
 	return r, nil
 }

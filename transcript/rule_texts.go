@@ -18,10 +18,11 @@ func findNoContent(c *checker) {
 	entries := entryWalk{checker: c}
 	for k, i := range c.sent {
 		v := &c.msgs[i]
-		if c.format == origin.Gemini && v.isOwn && v.isAssistant {
-			continue
-		}
-		if v.kind == kindText && v.isBlank() && !entries.hasCalls(k) && !(c.Format == origin.OpenAI && hasSubstitute(v.message)) {
+		switch {
+		case v.kind != kindText || !v.isBlank() || entries.hasCalls(k):
+		case c.format == origin.Gemini && v.isOwn && v.isAssistant: // as Gemini has said it
+		case c.Format == origin.OpenAI && hasSubstitute(v.message):
+		default:
 			c.addFinding(i, ruleContent, "")
 		}
 	}

@@ -54,11 +54,13 @@ func findLateSystem(c *checker) {
 	}
 	afterUser := false // where Anthropic accepts a system message
 	for k, i := range c.sent {
-		v := &c.msgs[i]
-		if !v.isSystem {
+		switch v := &c.msgs[i]; {
+		case !v.isSystem:
 			afterUser = c.Format == origin.Anthropic &&
 				(v.isUserTurn() || endsWithServerResult(v.parts) && v.keepsParts())
-		} else if k >= prompt && !(afterUser && v.isOwn && v.role == "system" && !c.profile.NoMidSystem && !beforeUser(k)) {
+		case k < prompt: // it is the system prompt
+		case afterUser && v.isOwn && v.role == "system" && !c.profile.NoMidSystem && !beforeUser(k): // it may stand here
+		default:
 			c.addFinding(i, ruleSystem, "")
 			afterUser = false
 		}

@@ -76,8 +76,8 @@ func isList(typ reflect.Type) bool {
 
 // Direct reports whether a stored value can be returned as it is.
 func (f *Form) Direct() bool {
-	return !f.Secret && !f.Any && f.Elem == nil && (f.NoCopy || f.Plan.Immutable()) &&
-		!(f.Reference && f.Type.Kind() == reflect.Interface) // it may be nil
+	mayBeNil := f.Reference && f.Type.Kind() == reflect.Interface
+	return !f.Secret && !f.Any && f.Elem == nil && !mayBeNil && (f.NoCopy || f.Plan.Immutable())
 }
 
 // CanBorrow reports whether the elements of a list may be copied under a lock:
@@ -117,12 +117,7 @@ type Span struct {
 	From, To int
 }
 
-var (
-	stringType = reflect.TypeFor[string]()
-	boolType   = reflect.TypeFor[bool]()
-	intType    = reflect.TypeFor[int]()
-	int64Type  = reflect.TypeFor[int64]()
-)
+var stringType = reflect.TypeFor[string]()
 
 // scalarSize is the size of a number, a bool or null.
 const scalarSize = 8
@@ -139,7 +134,7 @@ func (f *Form) Store(v any, borrow bool) (stored any, size int, err error) {
 	if f.Any {
 		return f.storeAny(v)
 	}
-	switch t := v.(type) {
+	switch t := v.(type) { // what most fields hold
 	case string:
 		if f.Type == stringType {
 			if !utf8.ValidString(t) {
@@ -147,16 +142,8 @@ func (f *Form) Store(v any, borrow bool) (stored any, size int, err error) {
 			}
 			return f.sized(v, len(t)+2)
 		}
-	case bool:
-		if f.Type == boolType {
-			return v, scalarSize, nil
-		}
-	case int:
-		if f.Type == intType {
-			return v, scalarSize, nil
-		}
-	case int64:
-		if f.Type == int64Type {
+	case bool, int, int64:
+		if f.Type == reflect.TypeOf(v) {
 			return v, scalarSize, nil
 		}
 	case nil:

@@ -171,10 +171,7 @@ func (c *conversation) addSaid(m workspace.NumberedMessage, answer *made) {
 // addAnswer adds what a model has said to the answer that it continues, or begins
 // one.
 func (c *conversation) addAnswer(m workspace.NumberedMessage, answer *made) {
-	joined, says := origin.Joined(m.Message)
-	_, calls := m.Message.(state.ToolCallMessage)
-	thought := c.open != nil && !slices.ContainsFunc(c.open.Parts, func(p Part) bool { return p.Kind != Thought })
-	if c.open == nil || m.Run != c.run || !calls && !thought && !(says && joined) {
+	if c.open == nil || m.Run != c.run || !c.continues(m.Message) {
 		c.open = c.begin(m, "assistant")
 	}
 	c.open.Withheld = c.open.Withheld || m.Withheld
@@ -182,6 +179,16 @@ func (c *conversation) addAnswer(m workspace.NumberedMessage, answer *made) {
 		c.open.Agent, c.open.Stop, c.open.Usage = answer.agent, answer.stop, answer.usage
 	}
 	c.merge(c.said(m.Message))
+}
+
+// continues reports whether a message of a model belongs to the open answer.
+func (c *conversation) continues(m state.Message) bool {
+	if _, isCalls := m.(state.ToolCallMessage); isCalls {
+		return true
+	}
+	joined, isKnown := origin.Joined(m)
+	onlyThought := !slices.ContainsFunc(c.open.Parts, func(p Part) bool { return p.Kind != Thought })
+	return onlyThought || isKnown && joined
 }
 
 // merge adds what a message says to the open answer: its thoughts and its texts as

@@ -182,7 +182,9 @@ func (s *stateModel) joinField(field string, branches []*stateModel) (value any,
 		sides = append(sides, side)
 		anyOver = anyOver || side.over
 		shown = append(shown, side.writes...)
-		if w, over, computed := s.parentSince(field, b); len(w) > 0 && !(over && s.content.same(b.base, field)) {
+		w, over, computed := s.parentSince(field, b)
+		isAsFound := over && s.content.same(b.base, field)
+		if len(w) > 0 && !isAsFound {
 			parentWrote = true
 			parent.over, parent.computed = parent.over || over, parent.computed || computed
 			anyOver = anyOver || over

@@ -143,7 +143,7 @@ func (t *Table) readRole(at place, entry jsontext.Object) (string, error) {
 	return t.messageRole(entry.String("role")), entry.Want("role", kinds...)
 }
 
-// resultEntry returns the word for an entry that is a result, nil for one that is none,
+// resultEntry returns the word for an entry that is a result, nil for another one,
 // and an error for one without that of which it is the result.
 func (t *Table) resultEntry(entry jsontext.Object) (*Word, error) {
 	for i := range t.Results {

@@ -266,14 +266,15 @@ func (w *tableWriter) isJoined(m state.Message, role string) bool {
 		return false
 	}
 	_, own := w.Kept(m)
-	joined, said := origin.Joined(m)
+	joined, isKnown := origin.Joined(m)
 	isResult, afterResult := m.Type() == TypeResult, w.before.Type() == TypeResult
+	apart := w.t.ResultsApart && (isResult || afterResult)
 	switch {
-	case w.t.ResultsApart && !(own && said) && (isResult || afterResult):
+	case apart && (!own || !isKnown):
 		return isResult && afterResult
 	case w.open.role != role:
 		return false
-	case said:
+	case isKnown:
 		return joined
 	case isResult:
 		return afterResult

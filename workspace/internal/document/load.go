@@ -41,6 +41,14 @@ func (d *Document) Load(schema *state.Schema) (st *state.State, moved Moved, err
 			fields.Keys = append(fields.Keys, form.Field{Name: name, Value: []byte(d.get(PartKey, name).json())})
 		}
 	}
+	return d.loadForm(schema, fields, partOf, hasMessages)
+}
+
+// loadForm returns the state with fields and the conversation. partOf says where the
+// document has a field.
+func (d *Document) loadForm(
+	schema *state.Schema, fields form.State, partOf map[string]string, hasMessages bool,
+) (st *state.State, moved Moved, err error) {
 	kept := d.conversation.of(schema)
 	whole := fields
 	if kept == nil {
