@@ -243,7 +243,7 @@ func (c comparableMessages) identical(i int, other comparableList, j int) bool {
 }
 
 func (c comparableMessages) fill(e *Effect, from, to int) error {
-	e.Messages = c.list.Slice(from, to).([]Message)
+	e.Messages = persist.SliceOf[Message](c.list, from, to)
 	return nil
 }
 

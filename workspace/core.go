@@ -61,7 +61,8 @@ var errStoreTimeout = errors.New("workspace: Options.StoreTimeout is over")
 // withinStoreTimeout returns a context that ends with ctx, or after
 // Options.StoreTimeout.
 func (c *core) withinStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return bounded.New(ctx, bounded.By{Timeout: c.storeTimeout, Cause: errStoreTimeout})
+	inTime := bounded.New(ctx, bounded.By{Timeout: c.storeTimeout, Cause: errStoreTimeout})
+	return inTime, inTime.End
 }
 
 // persist calls fn until it succeeds, fails with an error for which again is
@@ -113,7 +114,8 @@ func (s boundedStore) bound(ctx context.Context) (context.Context, context.Cance
 	if d, ok := ctx.Deadline(); ok && time.Until(d) <= s.limit {
 		return ctx, func() {}
 	}
-	return bounded.New(ctx, bounded.By{Timeout: s.limit, Cause: context.DeadlineExceeded})
+	inTime := bounded.New(ctx, bounded.By{Timeout: s.limit, Cause: context.DeadlineExceeded})
+	return inTime, inTime.End
 }
 
 // storePanic returns the error of a call of the store that has panicked with a

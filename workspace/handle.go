@@ -210,8 +210,8 @@ func (b *beginning) begin(ctx, runCtx context.Context, hasSlot bool) (*Run, Outc
 
 func (b *beginning) submit(ctx, runCtx context.Context, hasSlot bool) (run *Run, out Outcome, err error) {
 	m, l, lease := b.m, b.ledger, b.lease
-	submitting, cancel := bounded.New(ctx, bounded.By{Timeout: m.storeTimeout, Cause: errStoreTimeout, Other: m.ctx})
-	defer cancel()
+	submitting := bounded.New(ctx, bounded.By{Timeout: m.storeTimeout, Cause: errStoreTimeout, Other: m.ctx})
+	defer submitting.End()
 	var i *incarnation
 	if hasSlot {
 		if i, err = m.holder.join(submitting); err != nil {

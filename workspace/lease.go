@@ -77,12 +77,12 @@ const maxWriteTime = 3
 // is for takes longer than maxWriteTime, although the store is there, the run is
 // left to another holder.
 func (l *lease) whileHeld(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := bounded.New(ctx, bounded.By{Other: l.held})
+	held := bounded.New(ctx, bounded.By{Other: l.held})
 	l.writing.Add(1)
-	timer := l.limitWrite(ctx, time.Now(), maxWriteTime*l.ttl)
-	return ctx, func() {
+	timer := l.limitWrite(held, time.Now(), maxWriteTime*l.ttl)
+	return held, func() {
 		timer.Stop()
-		cancel()
+		held.End()
 		l.writing.Add(-1)
 	}
 }

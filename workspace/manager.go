@@ -328,13 +328,15 @@ func (m *Manager) checkAccepting() error { return context.Cause(m.accepting) }
 // withManager returns a context that ends with ctx, and when the Manager begins
 // no more runs.
 func (m *Manager) withManager(ctx context.Context) (context.Context, context.CancelFunc) {
-	return bounded.New(ctx, bounded.By{Other: m.accepting})
+	accepted := bounded.New(ctx, bounded.By{Other: m.accepting})
+	return accepted, accepted.End
 }
 
 // untilClosed returns a context that ends with ctx, and when the Manager is
 // closed.
 func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	return bounded.New(ctx, bounded.By{Other: m.ctx})
+	open := bounded.New(ctx, bounded.By{Other: m.ctx})
+	return open, open.End
 }
 
 // operate calls fn with the ledger of a workspace, as an operation that writes

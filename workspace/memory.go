@@ -91,7 +91,10 @@ type memoryItem struct {
 
 // newMemory returns the memory with the stored form of each entry.
 func newMemory(fields map[string][]byte, now func() time.Time) (*Memory, error) {
-	m := &Memory{now: now, entries: memorySnapshot{}}
+	m := &Memory{now: now}
+	if len(fields) > 0 {
+		m.entries = make(memorySnapshot, len(fields))
+	}
 	for key, data := range fields {
 		entry, err := decodeMemoryEntry(data)
 		if err != nil {
@@ -129,6 +132,9 @@ func (m *Memory) set(key, value string, secret bool) error {
 	// UTC without a monotonic clock is what reading the stored form gives.
 	entry := MemoryEntry{Value: value, Secret: secret || m.entries.secret(key), CreatedAt: m.now().UTC().Round(0)}
 	m.entries, m.masks = maps.Clone(m.entries), nil
+	if m.entries == nil {
+		m.entries = memorySnapshot{}
+	}
 	m.entries[key] = newMemoryItem(entry)
 	return nil
 }

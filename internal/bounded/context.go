@@ -15,9 +15,9 @@ type By struct {
 	Other   context.Context // with which it ends, for the same cause; may be nil
 }
 
-// bounded is a context without timers and goroutines until somebody waits for its
+// Context is a context without timers and goroutines until somebody waits for its
 // Done: most calls of a store look at Err at most.
-type bounded struct {
+type Context struct {
 	parent   context.Context
 	by       By
 	deadline time.Time // of Timeout
@@ -28,17 +28,18 @@ type bounded struct {
 	ended  bool // cancel was called
 }
 
-// New returns a context that ends with parent, with its bounds, and when cancel is
-// called, which the caller does as with those of package context.
-func New(parent context.Context, by By) (ctx context.Context, cancel context.CancelFunc) {
-	c := &bounded{parent: parent, by: by}
+// New returns a context that ends with parent, with its bounds, and when End is
+// called, which the caller does as with the functions of package context.
+func New(parent context.Context, by By) *Context {
+	c := &Context{parent: parent, by: by}
 	if by.Timeout > 0 {
 		c.deadline = time.Now().Add(by.Timeout)
 	}
-	return c, c.end
+	return c
 }
 
-func (c *bounded) end() {
+// End ends the context. It may be called more than once.
+func (c *Context) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
@@ -48,7 +49,7 @@ func (c *bounded) end() {
 }
 
 // Deadline implements [context.Context].
-func (c *bounded) Deadline() (deadline time.Time, ok bool) {
+func (c *Context) Deadline() (deadline time.Time, ok bool) {
 	deadline, ok = c.parent.Deadline()
 	if !c.deadline.IsZero() && (!ok || c.deadline.Before(deadline)) {
 		return c.deadline, true
@@ -57,25 +58,25 @@ func (c *bounded) Deadline() (deadline time.Time, ok bool) {
 }
 
 // Done implements [context.Context].
-func (c *bounded) Done() <-chan struct{} {
+func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.make().Done()
 }
 
 // Err implements [context.Context].
-func (c *bounded) Err() error {
+func (c *Context) Err() error {
 	return c.present().Err()
 }
 
 // Value implements [context.Context]. By it, package context also finds the cause
 // of the end.
-func (c *bounded) Value(key any) any {
+func (c *Context) Value(key any) any {
 	return c.present().Value(key)
 }
 
 // present returns a context with the Err and the values that c has now.
-func (c *bounded) present() context.Context {
+func (c *Context) present() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.whole == nil && !c.isOver() {
@@ -86,12 +87,12 @@ func (c *bounded) present() context.Context {
 
 // isOver reports whether the context has ended otherwise than with its parent. The
 // caller holds mu.
-func (c *bounded) isOver() bool {
+func (c *Context) isOver() bool {
 	return c.ended || c.by.Other != nil && c.by.Other.Err() != nil || !c.deadline.IsZero() && !time.Now().Before(c.deadline)
 }
 
 // make returns a context of package context with the bounds. The caller holds mu.
-func (c *bounded) make() context.Context {
+func (c *Context) make() context.Context {
 	if c.whole != nil {
 		return c.whole
 	}

@@ -245,6 +245,18 @@ func (l *List) Slice(from, to int) any {
 	return s
 }
 
+// SliceOf is [List.Slice] for a list of type []E.
+func SliceOf[E any](l *List, from, to int) []E {
+	s := make([]E, 0, to-from)
+	for i, end := l.first+from, l.first+to; i < end; {
+		at := i % chunkLen
+		k := min(chunkLen-at, end-i)
+		s = append(s, l.chunks[i/chunkLen].elems.([]E)[at:at+k]...)
+		i += k
+	}
+	return s
+}
+
 // kind is what a list knows of its slice type.
 type kind struct {
 	typ reflect.Type

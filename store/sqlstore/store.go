@@ -29,7 +29,7 @@ type Store struct {
 
 // call is a call that is under way.
 type call struct {
-	end  context.CancelFunc
+	ctx  *bounded.Context
 	slow *slowCall // nil if its context ends soon anyway
 }
 
@@ -126,13 +126,13 @@ func (s *Store) beginCall(ctx context.Context) (context.Context, *call, error) {
 		ctx, c.slow.end = context.WithCancelCause(ctx)
 		c.slow.timer = time.AfterFunc(after, func() { c.slow.end(slowError(after)) })
 	}
-	ctx, c.end = bounded.New(ctx, bounded.By{Other: s.open})
-	return ctx, c, nil
+	c.ctx = bounded.New(ctx, bounded.By{Other: s.open})
+	return c.ctx, c, nil
 }
 
 // endCall ends what beginCall has begun.
 func (s *Store) endCall(c *call) {
-	c.end()
+	c.ctx.End()
 	if c.slow != nil {
 		c.slow.timer.Stop()
 		c.slow.end(nil)

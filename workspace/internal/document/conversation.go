@@ -66,7 +66,7 @@ func (d *Document) entryList() *persist.List { return list[int](d.known[knownEnt
 
 func (d *Document) entries() []int {
 	l := d.entryList()
-	return l.Slice(0, l.Len()).([]int)
+	return persist.SliceOf[int](l, 0, l.Len())
 }
 
 // resultList returns the results of the history, as a list of result.
@@ -74,7 +74,7 @@ func (d *Document) resultList() *persist.List { return list[result](d.known[know
 
 func (d *Document) results() []result {
 	l := d.resultList()
-	return l.Slice(0, l.Len()).([]result)
+	return persist.SliceOf[result](l, 0, l.Len())
 }
 
 // resultPath is the place of a result.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal"
+	"github.com/agentstate/state/internal/persist"
 )
 
 // keptConversation is the conversation and the results of a document as a State
@@ -48,7 +49,7 @@ func (k *keptConversation) firstMessages(some, all int) []state.Message {
 	if l.Len() != all || some > all {
 		return nil
 	}
-	return l.Slice(0, some).([]state.Message)
+	return persist.SliceOf[state.Message](l, 0, some)
 }
 
 // bytes returns the size of the messages of the conversation, or 0 if they are not

@@ -101,7 +101,8 @@ func (s *saver) stored(e state.Effect) state.Effect {
 // editedEntries returns the effects that turn the conversation into that of
 // another state. Messages that stay keep their numbers. e is the first change.
 func (s *saver) editedEntries(e state.Effect, to *state.State) []state.Effect {
-	before, numbers := s.conversation.messages, s.conversation.numbers.Slice(0, s.conversation.numbers.Len()).([]int)
+	before := s.conversation.messages
+	numbers := persist.SliceOf[int](s.conversation.numbers, 0, s.conversation.numbers.Len())
 	after := inside.Conversation(to).Messages()
 	edited := s.numbersOf(numbers, rawTextsOf(before), rawTextsOf(after))
 	s.conversation = numberedConversation{messages: after, numbers: s.conversation.numbers.Take(0, 0).Append(edited, 0)}
@@ -114,7 +115,7 @@ func (s *saver) editedEntries(e state.Effect, to *state.State) []state.Effect {
 
 // rawTextsOf returns the texts of a list of messages.
 func rawTextsOf(l *persist.List) []state.JSON {
-	return rawTexts(l.Slice(0, l.Len()).([]state.Message))
+	return rawTexts(persist.SliceOf[state.Message](l, 0, l.Len()))
 }
 
 func rawTexts(msgs []state.Message) []state.JSON {

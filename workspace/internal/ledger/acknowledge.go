@@ -23,8 +23,7 @@ func (l *Ledger) Confirm(ctx context.Context, h *Head, f Fate) (again bool, err 
 		return false, err
 	}
 	defer leave()
-	r := NewRetry(l.opts.Retry, l.notifyFailed, l.opts.Patience)
-	r.pause = l.pause
+	r := l.newRetry(l.opts.Retry)
 	var now *Head
 	for again := true; again && err == nil; {
 		err = r.Do(ctx, func(ctx context.Context) error {

@@ -24,8 +24,8 @@ type blobStore struct {
 	sealer *Sealer
 	pause  func(context.Context, time.Duration) error // waits between attempts
 	cache  *blobCache
-	// fresh has the blobs that a transition adds, which are not stored yet.
-	fresh map[string][]byte
+	// fresh are the blobs that a transition has added, few of which are stored yet.
+	fresh []newBlob
 }
 
 // maxUnknown is the number of attempts that may have an unknown outcome.
@@ -93,10 +93,20 @@ func (s *blobStore) fetchBlobs(ctx context.Context, names []string) ([][]byte, e
 
 // heldBlob returns the content of a blob that need not be read, or nil.
 func (s *blobStore) heldBlob(name string) []byte {
-	if data, ok := s.fresh[name]; ok {
+	if data := s.freshBlob(name); data != nil {
 		return data
 	}
 	return s.cache.get(name)
+}
+
+// freshBlob returns the content of a blob that the transition has added, or nil.
+func (s *blobStore) freshBlob(name string) []byte {
+	for i := range s.fresh {
+		if s.fresh[i].name == name {
+			return s.fresh[i].data
+		}
+	}
+	return nil
 }
 
 // openBlob returns the content of a blob that was read.
@@ -172,20 +182,27 @@ const (
 )
 
 func (s *blobStore) newBlobName(seq uint64, data []byte) string {
-	name := strconv.FormatUint(seq, 36) + "-"
+	name := append(strconv.AppendUint(make([]byte, 0, maxBlobName), seq, 36), '-')
 	if s.sealer != nil {
-		return name + randomText(nameSaltLen+nameHashLen)
+		return string(appendRandomText(name, nameSaltLen+nameHashLen))
 	}
-	salt := randomText(nameSaltLen)
-	return name + salt + nameHash(salt, data)
+	name = appendRandomText(name, nameSaltLen)
+	return string(appendNameHash(name, name[len(name)-nameSaltLen:], data))
 }
 
-func nameHash(salt string, data []byte) string { return hash([]byte(salt), data)[:nameHashLen] }
+// appendNameHash appends the beginning of the hash of a salt and the content.
+func appendNameHash(b, salt, data []byte) []byte {
+	var text [hashLen]byte
+	return append(b, appendHashText(text[:0], salt, data)[:nameHashLen]...)
+}
 
 // nameFits reports whether the hash in a name is that of the content.
 func nameFits(name string, data []byte) bool {
 	_, text, ok := strings.Cut(name, "-")
-	return ok && len(text) == nameSaltLen+nameHashLen && text[nameSaltLen:] == nameHash(text[:nameSaltLen], data)
+	if !ok || len(text) != nameSaltLen+nameHashLen {
+		return false
+	}
+	return text[nameSaltLen:] == string(appendNameHash(nil, []byte(text[:nameSaltLen]), data))
 }
 
 // blobSeq returns the Seq in the name of a blob.

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/agentstate/state/store"
@@ -35,9 +34,7 @@ func (l *Ledger) enterInTurn(ctx context.Context) (leave func(), err error) {
 }
 
 func (l *Ledger) newCommit() *commit {
-	r := NewRetry(nil, l.notifyFailed, l.opts.Patience)
-	r.pause = l.pause
-	return &commit{Ledger: l, began: l.now(), op: randomText(opIDLen), retry: *r, remember: true}
+	return &commit{Ledger: l, began: l.now(), op: randomText(opIDLen), retry: l.newRetry(nil), remember: true}
 }
 
 func (c *commit) perform(ctx context.Context, apply transitionFunc) (h *Head, err error) {
@@ -46,9 +43,8 @@ func (c *commit) perform(ctx context.Context, apply transitionFunc) (h *Head, er
 		return err
 	})
 	if err = c.inDoubt(err); err != nil {
-		cost := c.effort()
-		cost.Unknown = errors.Is(err, store.ErrUnknownOutcome)
-		c.notify(ctx, Notice{Cost: cost})
+		c.cost.Unknown = errors.Is(err, store.ErrUnknownOutcome)
+		c.notify(ctx, Notice{Cost: &c.cost})
 	}
 	return h, err
 }
@@ -64,10 +60,15 @@ func (c *commit) try(ctx context.Context, apply transitionFunc) (h *Head, err er
 	if err != nil {
 		return nil, err
 	}
-	leave = sync.OnceFunc(leave)
-	defer leave()
-	if c.retry.patience > 0 {
-		defer time.AfterFunc(c.retry.patience, leave).Stop()
+	if c.retry.patience <= 0 {
+		defer leave()
+	} else {
+		late := time.AfterFunc(c.retry.patience, leave)
+		defer func() {
+			if late.Stop() { // else it leaves
+				leave()
+			}
+		}()
 	}
 	for h == nil && err == nil {
 		err = c.retry.InTime(ctx, func(ctx context.Context) (err error) {
@@ -106,12 +107,10 @@ type commit struct {
 
 	written *transition // nil if an attempt is found to have taken effect that had seemed to fail
 
-	bytes     int // written so far
-	inFlight  int // bytes of the last attempt
-	attempts  int
-	conflicts int
-	unknown   int      // the number of attempts of unknown outcome
-	openSeqs  []uint64 // the heads that these attempts replace, as long as they may take effect
+	cost     Effort   // so far
+	inFlight int      // bytes of the last attempt
+	unknown  int      // the number of attempts of unknown outcome
+	openSeqs []uint64 // the heads that these attempts replace, as long as they may take effect
 }
 
 // basis is the head that an operation replaces.
@@ -146,18 +145,18 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 	if err != nil || again {
 		return nil, err
 	}
-	nonce := c.op + attemptText(c.attempts)
+	nonce := c.op + attemptText(c.cost.Tries)
 	t.sign(nonce)
 	writes := []*transition{t}
 	if other != nil {
 		other.sign(nonce)
 		writes = append(writes, other)
 	}
-	c.attempts++
+	c.cost.Tries++
 	err = c.replaceHeads(ctx, writes)
 	switch {
 	case err == nil:
-		c.bytes += c.inFlight
+		c.cost.Bytes += c.inFlight
 		c.noteWritten(t)
 		if other != nil {
 			c.other.noteWritten(other)
@@ -170,7 +169,7 @@ func (c *commit) attempt(ctx context.Context, apply transitionFunc) (*Head, erro
 				t.ledger.noteRace(t.remembered)
 			}
 		}
-		if c.conflicts++; c.conflicts < 3 { // a few conflicts are no contention
+		if c.cost.Conflicts++; c.cost.Conflicts < 3 { // a few conflicts are no contention
 			return nil, nil
 		}
 	case errors.Is(err, store.ErrUnknownOutcome):
@@ -196,7 +195,7 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		return nil, nil, err
 	}
 	if h.hasOp(c.op) {
-		c.bytes += c.inFlight
+		c.cost.Bytes += c.inFlight
 		again, err := c.acknowledge(ctx, h, cond)
 		switch {
 		case err != nil:
@@ -315,7 +314,7 @@ func (c *commit) replaceHeads(ctx context.Context, all []*transition) error {
 		n += len(t.newBlobs) + 1 + len(t.droppedBlobs) + maxBusyWrites
 	}
 	writes := make([]store.Write, 0, n)
-	heads := make([]int, len(all)) // where the writes have them
+	var heads [2]int // where the writes have them: that of the workspace, and that of the user part
 	c.inFlight = 0
 	for i, t := range all {
 		heads[i] = len(writes) + len(t.newBlobs)

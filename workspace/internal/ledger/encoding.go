@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,35 +45,41 @@ const hashLen = 43
 
 // hash returns SHA-256 of the concatenated parts as text of hashLen bytes.
 func hash(parts ...[]byte) string {
-	whole := parts[0]
-	if len(parts) > 1 {
-		whole = bytes.Join(parts, nil)
-	}
-	sum := sha256.Sum256(whole)
-	var text [hashLen]byte
-	base64.RawURLEncoding.Encode(text[:], sum[:])
-	return string(text[:])
+	return string(appendHashText(make([]byte, 0, hashLen), parts...))
 }
 
-func randomBytes(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	return b
+// appendHashText appends what hash returns.
+func appendHashText(b []byte, parts ...[]byte) []byte {
+	h := sha256.New()
+	for _, p := range parts {
+		_, _ = h.Write(p) // never fails
+	}
+	var sum [sha256.Size]byte
+	return base64.RawURLEncoding.AppendEncode(b, h.Sum(sum[:0]))
 }
 
 // NewID returns 128 random bits as text.
-func NewID() string { return base64.RawURLEncoding.EncodeToString(randomBytes(16)) }
+func NewID() string {
+	var bits [16]byte
+	_, _ = rand.Read(bits[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(bits[:])
+}
 
 // textDigits are the 64 characters of random texts.
 const textDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // randomText returns a random text of n characters.
-func randomText(n int) string {
-	text := randomBytes(n)
-	for i, b := range text {
-		text[i] = textDigits[int(b)%len(textDigits)]
+func randomText(n int) string { return string(appendRandomText(make([]byte, 0, opIDLen), n)) }
+
+// appendRandomText appends what randomText returns.
+func appendRandomText(b []byte, n int) []byte {
+	begin := len(b)
+	b = slices.Grow(b, n)[:begin+n]
+	_, _ = rand.Read(b[begin:]) // never fails
+	for i := begin; i < len(b); i++ {
+		b[i] = textDigits[int(b[i])%len(textDigits)]
 	}
-	return string(text)
+	return b
 }
 
 // appendName appends what stands in front of the value of a member. Names are

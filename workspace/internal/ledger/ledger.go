@@ -23,6 +23,8 @@ type Ledger struct {
 	opts  Options
 	now   func() time.Time
 	leave func() // Turns.Leave, or does nothing
+	// failed is notifyFailed.
+	failed func(context.Context, error)
 	// minHistory is the number of bytes of records below which they are not
 	// compacted, so that a compaction costs a small share of what is written.
 	minHistory int
@@ -103,10 +105,12 @@ func New(db store.Store, user, key string, opts Options) *Ledger {
 		leave = opts.Turns.Leave
 	}
 	blobs := blobStore{db: db, key: key, sealer: opts.Sealer, pause: backoff.Sleep, cache: &blobCache{}}
-	return &Ledger{
+	l := &Ledger{
 		contentReader: contentReader{blobStore: blobs, contents: &contentCache{fits: opts.Fits}, lists: &blobCache{}},
 		user:          user, opts: opts, now: CurrentTime, leave: leave, minHistory: minHistoryBytes,
 	}
+	l.failed = l.notifyFailed
+	return l
 }
 
 // isOutcome reports whether an error of a transition is what the operation is to

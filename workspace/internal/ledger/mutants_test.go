@@ -518,14 +518,14 @@ var mutants = []mutant{
 	}},
 	{name: "the user part has the operation of another one", finder: families, edits: []textEdit{
 		{"commit.go", "	c.other.op = c.op\n", ""},
-		{"commit.go", "		other.sign(nonce)\n", "		other.sign(c.other.op + attemptText(c.attempts))\n"},
+		{"commit.go", "		other.sign(nonce)\n", "		other.sign(c.other.op + attemptText(c.cost.Tries))\n"},
 		{"commit.go", "	if h.hasOp(c.op) {\n", "	if c.other == nil && h.hasOp(c.op) {\n"},
 	}},
 	{name: "only the user part tells that an operation took effect", finder: families, edits: []textEdit{
 		{"commit.go", "	if h.hasOp(c.op) {\n", "	if c.other == nil && h.hasOp(c.op) {\n"},
 	}},
 	{name: "a thread that cannot be finished changes the user part", finder: families, edits: []textEdit{
-		{"commit.go", "	t, written, err := c.prepare(ctx, apply)\n	if t == nil {\n		return written, err\n	}\n", "	t, written, err := c.prepare(ctx, apply)\n	if t == nil && err != nil && c.other != nil {\n		if other, _, _ := c.prepareOther(ctx); other != nil {\n			other.sign(c.op + attemptText(c.attempts))\n			_ = c.replaceHeads(ctx, []*transition{other})\n		}\n	}\n	if t == nil {\n		return written, err\n	}\n"},
+		{"commit.go", "	t, written, err := c.prepare(ctx, apply)\n	if t == nil {\n		return written, err\n	}\n", "	t, written, err := c.prepare(ctx, apply)\n	if t == nil && err != nil && c.other != nil {\n		if other, _, _ := c.prepareOther(ctx); other != nil {\n			other.sign(c.op + attemptText(c.cost.Tries))\n			_ = c.replaceHeads(ctx, []*transition{other})\n		}\n	}\n	if t == nil {\n		return written, err\n	}\n"},
 	}},
 	{name: "a run that does not finish leaves what it has written to what is shared", finder: families, edits: []textEdit{
 		{inDocument + "suspended.go", "slices.Concat(d.DropShared(), effects, answers)", "slices.Concat(effects, answers)"},

@@ -38,7 +38,7 @@ func (l *Ledger) notifyFailed(ctx context.Context, err error) { l.notify(ctx, No
 // notifyWritten tells what the operation has written. It is called in turn, so that
 // the notices have the order of the writes.
 func (c *commit) notifyWritten(ctx context.Context) {
-	n := Notice{Cost: c.effort()}
+	n := Notice{Cost: &c.cost}
 	if t := c.written; t != nil {
 		n.Head, n.Ended = t.Head, t.outcomes
 	}
@@ -46,8 +46,4 @@ func (c *commit) notifyWritten(ctx context.Context) {
 	if c.other != nil && c.other.written != nil {
 		c.other.notify(ctx, Notice{Head: c.other.written.Head, Ended: c.other.written.outcomes})
 	}
-}
-
-func (c *commit) effort() *Effort {
-	return &Effort{Bytes: c.bytes, Tries: c.attempts, Conflicts: c.conflicts}
 }

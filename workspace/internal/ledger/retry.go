@@ -26,6 +26,11 @@ func NewRetry(again func(error) bool, failed func(context.Context, error), patie
 	return &Retry{again: again, failed: failed, patience: patience, pause: backoff.Sleep, delay: newBackoff()}
 }
 
+// newRetry returns a Retry of an operation of the ledger.
+func (l *Ledger) newRetry(again func(error) bool) Retry {
+	return Retry{again: again, failed: l.failed, patience: l.opts.Patience, pause: l.pause, delay: newBackoff()}
+}
+
 // Do calls fn until it succeeds, or fails with an error that is final, or ctx
 // ends. Then the error is the cause, with the last error of fn.
 func (r *Retry) Do(ctx context.Context, fn func(context.Context) error) error {
@@ -56,10 +61,10 @@ func (r *Retry) InTime(ctx context.Context, fn func(context.Context) error) erro
 	if r.again == nil || r.patience <= 0 {
 		return fn(ctx)
 	}
-	ctx, cancel := bounded.New(ctx, bounded.By{Timeout: r.patience, Cause: errSlow})
-	defer cancel()
-	err := fn(ctx)
-	if context.Cause(ctx) == errSlow {
+	inTime := bounded.New(ctx, bounded.By{Timeout: r.patience, Cause: errSlow})
+	defer inTime.End()
+	err := fn(inTime)
+	if context.Cause(inTime) == errSlow {
 		r.patience *= 2
 	}
 	return err

@@ -54,14 +54,11 @@ var errNoChange = errors.New("workspace: nothing to do")
 // addBlob returns the name of a blob that is written with the head.
 func (t *transition) addBlob(data []byte) string {
 	name := t.reader.newBlobName(t.Seq+1, data)
-	for t.reader.fresh[name] != nil { // equal parts of one record
+	for t.reader.freshBlob(name) != nil { // equal parts of one record
 		name = t.reader.newBlobName(t.Seq+1, data)
 	}
-	t.newBlobs = append(t.newBlobs, newBlob{name, data})
-	if t.reader.fresh == nil {
-		t.reader.fresh = map[string][]byte{}
-	}
-	t.reader.fresh[name] = data
+	b := newBlob{name, data}
+	t.newBlobs, t.reader.fresh = append(t.newBlobs, b), append(t.reader.fresh, b)
 	return name
 }
 
