@@ -119,9 +119,7 @@ func (m *Manager) ledgerOptions(user string) ledger.Options {
 		Live: m.opts.Live, Confirm: m.db.Durability() == store.DurabilityFailover,
 		Sealer: m.sealer, TTL: m.opts.TTL, Fits: m.fits(user), Retry: mayPassInRun, Patience: m.patience(),
 		DeadLetters: m.opts.DeadLetters, RecordBytes: m.opts.RecordBytes, Turns: turns.NewLine(1), Notify: m.note,
-		DropsSecret: func(doc *document.Document, effects []state.Effect) bool {
-			return dropsSecret(m.schema, doc, effects)
-		},
+		Schema: m.schema,
 	}
 	if m.opts.Run != nil { // else there are no runs of messages
 		opts.Unfinished = func(doc *document.Document, u ledger.Unfinished) ([]state.Effect, error) {

@@ -338,14 +338,3 @@ func memoryLimitError(limit, key string, most, got int) error {
 	err := &state.LimitError{Name: limit, Field: fault.Clip(key), Limit: most, Got: got}
 	return fmt.Errorf("workspace: memory: %w", err)
 }
-
-// isSecretEntry reports whether an effect changes an entry of a memory that is
-// secret.
-func isSecretEntry(doc *document.Document, e state.Effect) bool {
-	data, ok := doc.Fields(e.Part)[e.Field]
-	if !ok || string(data) == "null" {
-		return false
-	}
-	entry, err := decodeMemoryEntry(data)
-	return err != nil || entry.Secret
-}

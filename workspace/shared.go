@@ -57,7 +57,7 @@ func (c *liveContent) applyShared(m *Manager, part *ledger.Ledger, d *contentDel
 			d.Effects = append(d.Effects, state.Effect{Part: e.Part, Field: e.Field, Kind: state.EffectDelete})
 		}
 	}
-	d.Purge = d.Purge || dropsSecret(c.schema, c.doc, d.Effects)
+	d.Purge = d.Purge || c.doc.DropsSecret(c.schema, d.Effects)
 	if len(d.shared.writes)+len(memory) == 0 {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (m *Manager) mergeShared(
 			effects = append(effects, e)
 		}
 	}
-	return ledger.Change{Effects: effects, Time: ledger.CurrentTime(), Purge: dropsSecret(m.schema, doc, effects)}, nil
+	return ledger.Change{Effects: effects, Time: ledger.CurrentTime(), Purge: doc.DropsSecret(m.schema, effects)}, nil
 }
 
 // sharedError returns the error of the code that merges shared fields, if err is

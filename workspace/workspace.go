@@ -155,27 +155,8 @@ func (c *liveContent) delta() (contentDelta, error) {
 	if c.part != nil {
 		err = c.part.split(&d)
 	}
-	d.Purge = dropsSecret(c.schema, c.doc, d.Effects)
+	d.Purge = c.doc.DropsSecret(c.schema, d.Effects)
 	return d, err
-}
-
-// dropsSecret reports whether effects on a content replace or delete a secret. A
-// field that the schema does not have may be one.
-func dropsSecret(schema *state.Schema, doc *document.Document, effects []state.Effect) bool {
-	return slices.ContainsFunc(effects, func(e state.Effect) bool {
-		declared, secret := doc.Declares(schema, e.Field)
-		switch e.Part {
-		case document.PartField:
-			return (secret || !declared) && doc.Has(e.Part, e.Field)
-		case document.PartKey:
-			return secret && doc.Has(e.Part, e.Field)
-		case document.PartMemory, document.PartSharedMemory:
-			return isSecretEntry(doc, e)
-		case document.PartShared: // a list, which only grows until it is dropped
-			return (secret || !declared) && e.Kind == state.EffectDelete
-		}
-		return false
-	})
 }
 
 // origin returns what is noted of the messages that a delta stores.

@@ -1,6 +1,11 @@
 package document
 
-import "github.com/agentstate/state"
+import (
+	"slices"
+
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/jsontext"
+)
 
 // PartSecret says of which fields the values are secret, by the names under which
 // they are stored: a build whose schema does not know that masks them all the same.
@@ -41,4 +46,35 @@ func (d *Document) StrangeSecrets(schema *state.Schema) (values []state.JSON) {
 		}
 	}
 	return values
+}
+
+// DropsSecret reports whether effects on the content replace or delete a secret. A
+// field that the schema does not have may be one.
+func (d *Document) DropsSecret(schema *state.Schema, effects []state.Effect) bool {
+	return slices.ContainsFunc(effects, func(e state.Effect) bool {
+		declared, secret := d.Declares(schema, e.Field)
+		switch e.Part {
+		case PartField:
+			return (secret || !declared) && d.Has(e.Part, e.Field)
+		case PartKey:
+			return secret && d.Has(e.Part, e.Field)
+		case PartMemory, PartSharedMemory:
+			return d.isSecretEntry(e.Part, e.Field)
+		case PartShared: // a list, which only grows until it is dropped
+			return (secret || !declared) && e.Kind == state.EffectDelete
+		}
+		return false
+	})
+}
+
+// isSecretEntry reports whether an entry of a memory is secret. One that does not say so
+// in the form in which it is stored may be.
+func (d *Document) isSecretEntry(part, name string) bool {
+	v := d.get(part, name)
+	if v == nil || jsontext.IsNull([]byte(v.json())) {
+		return false
+	}
+	entry, err := jsontext.Members([]byte(v.json()))
+	secret := entry.Get("secret")
+	return err != nil || secret != nil && string(secret) != "false"
 }

@@ -63,9 +63,8 @@ type Options struct {
 	// Fits returns an error for content that the Manager cannot use. Such
 	// content is neither given a message nor taken over. May be nil.
 	Fits func(*document.Document) error
-	// DropsSecret reports whether effects on a content replace or delete a secret.
-	// If it is nil, none do.
-	DropsSecret func(doc *document.Document, effects []state.Effect) bool
+	// Schema says which values are secrets. If it is nil, none are.
+	Schema *state.Schema
 	// Unfinished returns the effects that keep what a run has said which is cancelled
 	// or interrupted, behind what ends it. May be nil.
 	Unfinished func(content *document.Document, u Unfinished) ([]state.Effect, error)
@@ -91,9 +90,6 @@ type Turns interface {
 
 // New returns the ledger of a user's workspace, whose head has a key.
 func New(db store.Store, user, key string, opts Options) *Ledger {
-	if opts.DropsSecret == nil {
-		opts.DropsSecret = func(*document.Document, []state.Effect) bool { return false }
-	}
 	if opts.DeadLetters == 0 {
 		opts.DeadLetters = maxDeadLetters
 	}

@@ -293,8 +293,13 @@ func (t *transition) endContent(end func(*document.Document) ([]state.Effect, er
 		return nil, err
 	}
 	effects, err := end(doc)
-	t.undoesSecret = err == nil && t.ledger.opts.DropsSecret(doc, effects)
+	t.undoesSecret = err == nil && t.dropsSecret(doc, effects)
 	return effects, err
+}
+
+func (t *transition) dropsSecret(doc *document.Document, effects []state.Effect) bool {
+	schema := t.ledger.opts.Schema
+	return schema != nil && doc.DropsSecret(schema, effects)
 }
 
 // undoRun returns the effects that undo what the run has committed. Nothing
@@ -309,7 +314,7 @@ func (t *transition) undoRun() ([]state.Effect, error) {
 		return nil, err
 	}
 	effects := doc.Revert(base)
-	t.undoesSecret = t.ledger.opts.DropsSecret(doc, effects)
+	t.undoesSecret = t.dropsSecret(doc, effects)
 	return effects, nil
 }
 
