@@ -61,7 +61,8 @@ type likeness struct {
 // newMatcher returns a matcher for calls that all are open.
 func newMatcher(calls []callPlace) *callMatcher {
 	m := &callMatcher{
-		calls: calls, taken: make([]bool, len(calls)), keys: make(map[string]int, len(calls)), labels: make(map[string]*likeness, len(calls)),
+		calls: calls, taken: make([]bool, len(calls)), keys: make(map[string]int, len(calls)),
+		labels: make(map[string]*likeness, len(calls)),
 	}
 	for i, c := range calls {
 		if c.Key != "" {

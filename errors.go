@@ -95,7 +95,8 @@ func (e *AccessError) Hint() string {
 	case e.Op == "read":
 		setting = "Read"
 	}
-	return fmt.Sprintf("%s of the field %s would have to allow the agent %s, or Owner to be it", setting, fault.Quote(e.Field), fault.Quote(e.Agent))
+	return fmt.Sprintf("%s of the field %s would have to allow the agent %s, or Owner to be it", setting,
+		fault.Quote(e.Field), fault.Quote(e.Agent))
 }
 
 // Is reports whether target is [ErrDenied] or [fs.ErrPermission].

@@ -78,7 +78,8 @@ func (e *exportedValues) add(sp *fieldSpec, at engine.Address, c *engine.Cell) (
 
 func exportResult(r *stackedResult) form.Result {
 	out := form.Result{
-		ID: r.id, Agent: r.agent, Input: r.input, Stop: string(r.stop), StopWord: r.stopWord, Usage: form.Usage(r.usage), StartedAt: r.started, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, Stop: string(r.stop), StopWord: r.stopWord, Usage: form.Usage(r.usage),
+		StartedAt: r.started, CreatedAt: r.created,
 		Prompt: exportRuns(r.prompt), History: exportRuns(r.history),
 		Output: exportRuns(r.output), ToolCalls: exportRuns(r.called),
 	}
@@ -241,7 +242,9 @@ func errNotDeclared(name, otherwise string) error {
 
 // decodeStored returns the value of a JSON text from a stored state, and whether
 // the field's Convert has made it.
-func (sp *fieldSpec) decodeStored(at engine.Address, text []byte, former bool) (m engine.Merged, converted bool, err error) {
+func (sp *fieldSpec) decodeStored(
+	at engine.Address, text []byte, former bool,
+) (m engine.Merged, converted bool, err error) {
 	var v any
 	var size int
 	if !former || sp.convert == nil {
@@ -415,7 +418,8 @@ func (t *importedTable) result(path string, in *form.Result, maxBytes int) (*sta
 	}
 	// The messages need no check but that of their size.
 	checked := InferenceResult{
-		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Stop: r.stop, StopWord: r.stopWord, Usage: r.usage, StartedAt: r.started, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Stop: r.stop, StopWord: r.stopWord, Usage: r.usage,
+		StartedAt: r.started, CreatedAt: r.created,
 	}
 	if err := checked.check(0); err != nil {
 		return nil, err

@@ -250,7 +250,10 @@ func (f *Field[T]) declared(h *handle) error {
 // which would be called.
 func (f *Field[T]) merges(sp *fieldSpec) error {
 	if sp != nil && f.Handler.h != nil && f.Handler.h.name != sp.handler.name {
-		return &TypeError{Field: sp.name, Path: "handler", Want: sp.handler.name + ", which the schema of the State has", Got: f.Handler.Name()}
+		return &TypeError{
+			Field: sp.name, Path: "handler", Want: sp.handler.name + ", which the schema of the State has",
+			Got: f.Handler.Name(),
+		}
 	}
 	return nil
 }

@@ -92,7 +92,8 @@ func (h *handle) pushAndSay(p *resultPush, sp *fieldSpec, r *InferenceResult) er
 	said, hasCalls := *r, slices.ContainsFunc(r.Output, isToolCall)
 	plan := func(t *engine.Tree) ([]engine.Edit, error) {
 		if *r = said; hasCalls {
-			r.distinguish(listIn(t.Get(sp.address()), &sp.form), &h.family.calls, h.schema.history.stackIn(t.Get(h.schema.history.address())))
+			r.distinguish(listIn(t.Get(sp.address()), &sp.form), &h.family.calls,
+				h.schema.history.stackIn(t.Get(h.schema.history.address())))
 		}
 		p.push(h, t, r)
 		p.ops[1] = o

@@ -140,13 +140,16 @@ func (hf *historyForm) answerOp(a *answers, agent string, author *engine.Author)
 // overwriteOp returns an op that replaces the results. value is what it writes.
 func (hf *historyForm) overwriteOp(op Op, value any, author *engine.Author) engine.Op {
 	return engine.Op{
-		Address: hf.address(), Update: engine.Update{Value: value}, Merger: hf, Author: author, Kind: op.kind(), Overwrites: true,
+		Address: hf.address(), Update: engine.Update{Value: value}, Merger: hf, Author: author, Kind: op.kind(),
+		Overwrites: true,
 	}
 }
 
 // overwriteEdit returns the edit that replaces the results, of the cell from,
 // by others. value is what the op has written.
-func (hf *historyForm) overwriteEdit(op Op, from *engine.Cell, to *resultStack, value any, author *engine.Author) engine.Edit {
+func (hf *historyForm) overwriteEdit(
+	op Op, from *engine.Cell, to *resultStack, value any, author *engine.Author,
+) engine.Edit {
 	return engine.Edit{
 		Address: hf.address(), From: from, To: &engine.Merged{Value: to},
 		Ops: []engine.Op{hf.overwriteOp(op, value, author)}, Overwrites: true,

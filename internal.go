@@ -215,7 +215,9 @@ func (Insider) Conversation(st *State) internal.Conversation { return conversati
 //
 // A conversation that is not nil takes the place of the conversation and the
 // results in the form. It is that of a State of the same schema.
-func (Insider) ImportForm(s *Schema, in *form.State, c internal.Conversation) (st *State, moved []form.Moved, err error) {
+func (Insider) ImportForm(
+	s *Schema, in *form.State, c internal.Conversation,
+) (st *State, moved []form.Moved, err error) {
 	kept, _ := c.(*conversation)
 	return importForm(s, in, kept)
 }

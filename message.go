@@ -425,7 +425,10 @@ func unmarshalMessage[M Message](dst *M, data []byte) error {
 	}
 	m, ok := decoded.(M)
 	if !ok {
-		return &TypeError{Field: "message", Path: "$.type", Want: "that of a " + reflect.TypeFor[M]().Name(), Got: fault.Quote(decoded.Type())}
+		return &TypeError{
+			Field: "message", Path: "$.type", Want: "that of a " + reflect.TypeFor[M]().Name(),
+			Got: fault.Quote(decoded.Type()),
+		}
 	}
 	*dst = m
 	return nil

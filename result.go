@@ -16,16 +16,17 @@ type InferenceResult struct {
 	ID        string              `json:"id,omitempty"`
 	Agent     string              `json:"agent"`
 	Input     string              `json:"input"`
-	Prompt    []Message           `json:"prompt"`              // the agent's own instructions
-	History   []Message           `json:"history"`             // the conversation that was sent along
-	Output    []Message           `json:"output"`              // what the model answered
-	ToolCalls []ToolResultMessage `json:"tool_calls"`          // the results of the calls in Output
-	Raw       string              `json:"raw"`                 // the provider's response, byte for byte, without comments of a stream
-	Stop      Stop                `json:"stop,omitempty"`      // how the answer has ended; empty if that is not known
-	StopWord  string              `json:"stop_word,omitempty"` // the provider's own word for it
-	Usage     Usage               `json:"usage,omitzero"`      // what the response says of its cost
-	StartedAt time.Time           `json:"started_at,omitzero"` // when the call began; zero if that is not known
-	CreatedAt time.Time           `json:"created_at"`          // when it ended, or when the result was appended
+	Prompt    []Message           `json:"prompt"`     // the agent's own instructions
+	History   []Message           `json:"history"`    // the conversation that was sent along
+	Output    []Message           `json:"output"`     // what the model answered
+	ToolCalls []ToolResultMessage `json:"tool_calls"` // the results of the calls in Output
+	// the provider's response, byte for byte, without comments of a stream
+	Raw       string    `json:"raw"`
+	Stop      Stop      `json:"stop,omitempty"`      // how the answer has ended; empty if that is not known
+	StopWord  string    `json:"stop_word,omitempty"` // the provider's own word for it
+	Usage     Usage     `json:"usage,omitzero"`      // what the response says of its cost
+	StartedAt time.Time `json:"started_at,omitzero"` // when the call began; zero if that is not known
+	CreatedAt time.Time `json:"created_at"`          // when it ended, or when the result was appended
 }
 
 // Usage is the cost of a call of a model in tokens. A count is 0 if it was not
@@ -107,7 +108,10 @@ func (r *InferenceResult) check(maxBytes int) error {
 	}{{"prompt", r.Prompt}, {"history", r.History}, {"output", r.Output}} {
 		for i, m := range part.msgs {
 			if !isMessage(m) {
-				return &TypeError{Field: historyName, Path: fmt.Sprintf("$.%s[%d]", part.name, i), Want: "a message", Got: fmt.Sprintf("%T", m)}
+				return &TypeError{
+					Field: historyName, Path: fmt.Sprintf("$.%s[%d]", part.name, i), Want: "a message",
+					Got: fmt.Sprintf("%T", m),
+				}
 			}
 			if err := m.(bodied).checkCalls(); err != nil {
 				return typedError(historyName, err)
@@ -125,7 +129,9 @@ func (r *InferenceResult) check(maxBytes int) error {
 	}
 	for i, m := range r.ToolCalls {
 		if m.messageBody == nil {
-			return &TypeError{Field: historyName, Path: fmt.Sprintf("$.tool_calls[%d]", i), Want: "a message", Got: "the zero message"}
+			return &TypeError{
+				Field: historyName, Path: fmt.Sprintf("$.tool_calls[%d]", i), Want: "a message", Got: "the zero message",
+			}
 		}
 	}
 	for _, at := range []struct {

@@ -280,7 +280,8 @@ func (st *resultStack) compact() *resultStack {
 func (st *resultStack) result(r *stackedResult) InferenceResult {
 	called := st.messages(r.called)
 	out := InferenceResult{
-		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Stop: r.stop, StopWord: r.stopWord, Usage: r.usage, StartedAt: r.started, CreatedAt: r.created,
+		ID: r.id, Agent: r.agent, Input: r.input, Raw: r.raw, Stop: r.stop, StopWord: r.stopWord, Usage: r.usage,
+		StartedAt: r.started, CreatedAt: r.created,
 		Prompt:    st.messages(r.prompt),
 		History:   st.messages(r.history),
 		Output:    st.messages(r.output),

@@ -371,7 +371,8 @@ func (s *Schema) compile() {
 		}
 	}
 	messagesClass := s.messages().slot.Class
-	s.history = newHistoryForm(historySlot, messagesClass, s.access.resultClasses(messagesClass), len(s.access.readers), s.limits.Results)
+	s.history = newHistoryForm(historySlot, messagesClass, s.access.resultClasses(messagesClass),
+		len(s.access.readers), s.limits.Results)
 	s.layout.Slots[historySlot] = &s.history.slot
 	w := newWindowsSpec(s.messages())
 	w.finish(windowsSlot, s.access.add(windowsSlot, w.owner, w.read, w.write), s.limits.value())

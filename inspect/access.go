@@ -75,7 +75,8 @@ func Loopback(r *http.Request) Access {
 // isOfProxy reports whether proxies and tunnels add a header.
 func isOfProxy(name string) bool {
 	switch name {
-	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host", "X-Envoy-External-Address",
+	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host",
+		"X-Envoy-External-Address",
 		"True-Client-Ip", "Fastly-Client-Ip", "Fly-Client-Ip":
 		return true
 	}

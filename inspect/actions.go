@@ -20,13 +20,16 @@ import (
 // actions returns the actions by their paths, and the forms that ask for them.
 func actions() (post, ask map[string]route) {
 	post = map[string]route{
-		"/workspace/approve": {rightDecide, approve}, "/workspace/refuse": {rightDecide, refuse}, "/workspace/answer": {rightDecide, answer},
-		"/workspace/again": {rightDecide, again},
-		"/workspace/retry": {rightWrite, retry}, "/workspace/discard": {rightWrite, discard}, "/workspace/cancel": {rightWrite, cancel},
-		"/workspace/reset": {rightDelete, reset}, "/workspace/delete": {rightDelete, remove},
+		"/workspace/approve": {rightDecide, approve}, "/workspace/refuse": {rightDecide, refuse},
+		"/workspace/answer": {rightDecide, answer},
+		"/workspace/again":  {rightDecide, again},
+		"/workspace/retry":  {rightWrite, retry}, "/workspace/discard": {rightWrite, discard},
+		"/workspace/cancel": {rightWrite, cancel},
+		"/workspace/reset":  {rightDelete, reset}, "/workspace/delete": {rightDelete, remove},
 	}
 	ask = map[string]route{
-		"/workspace/answer": {rightDecide, askAnswer}, "/workspace/discard": {rightWrite, askDiscard}, "/workspace/cancel": {rightWrite, askCancel},
+		"/workspace/answer": {rightDecide, askAnswer}, "/workspace/discard": {rightWrite, askDiscard},
+		"/workspace/cancel": {rightWrite, askCancel},
 		"/workspace/reset":  {rightDelete, func(c *call) (*view.Page, error) { return c.askRemoval("reset", false) }},
 		"/workspace/delete": {rightDelete, func(c *call) (*view.Page, error) { return c.askRemoval("delete", false) }},
 	}
@@ -61,7 +64,8 @@ func (c *call) finish(action string, err error, did, then string) (*view.Page, e
 	if err != nil {
 		outcome = workspace.ErrorClass(err)
 	}
-	c.h.logger.InfoContext(c.ctx(), "action", "actor", c.access.Actor, "action", action, "user", c.user, "outcome", outcome)
+	c.h.logger.InfoContext(c.ctx(), "action", "actor", c.access.Actor, "action", action, "user",
+		c.user, "outcome", outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +100,9 @@ func (c *call) suspended(tag string) (call workspace.Suspended, err error) {
 }
 
 // decide submits a message about a suspended call.
-func (c *call) decide(action, did string, about func(key string, form func(string) string) tool.Decision) (*view.Page, error) {
+func (c *call) decide(
+	action, did string, about func(key string, form func(string) string) tool.Decision,
+) (*view.Page, error) {
 	form, err := c.form()
 	if err != nil {
 		return nil, err

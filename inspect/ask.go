@@ -36,7 +36,8 @@ func askAnswer(c *call) (*view.Page, error) {
 	}
 	head, name, err := c.h.src.Named(c.ctx(), c.ask(), call.Name+" "+string(call.Input))
 	return askPage(head, question{
-		Action: "answer", Ask: "Answer this call", Button: "Answer", Target: name, Field: "call", Tag: c.query.Get("call"), Text: true,
+		Action: "answer", Ask: "Answer this call", Button: "Answer", Target: name, Field: "call", Tag: c.query.Get("call"),
+		Text: true,
 	}), err
 }
 
@@ -47,7 +48,8 @@ func askDiscard(c *call) (*view.Page, error) {
 	}
 	head, id, err := c.h.src.Named(c.ctx(), c.ask(), msg.ID)
 	return askPage(head, question{
-		Action: "discard", Ask: "Drop this message?", Button: "Discard", Target: id, Field: "message", Tag: c.h.src.Tag(msg.ID),
+		Action: "discard", Ask: "Drop this message?", Button: "Discard", Target: id, Field: "message",
+		Tag:  c.h.src.Tag(msg.ID),
 		Lost: []string{"The message is never handled. If it is sent again, it is a duplicate."},
 	}), err
 }
@@ -59,7 +61,8 @@ func askCancel(c *call) (*view.Page, error) {
 	}
 	head, id, err := c.h.src.Named(c.ctx(), c.ask(), run.ID)
 	return askPage(head, question{
-		Action: "cancel", Ask: "End this run?", Button: "Cancel the run", Target: id, Field: "run", Tag: c.h.src.Tag(run.ID), Reason: true,
+		Action: "cancel", Ask: "End this run?", Button: "Cancel the run", Target: id, Field: "run", Tag: c.h.src.Tag(run.ID),
+		Reason: true,
 		Lost: []string{
 			"What the run has not committed is lost. What it has committed stays.",
 			"Its open tool calls are answered with an error.",

@@ -61,7 +61,8 @@ func pages(src *view.Source) map[string]func(context.Context, view.Query) (*view
 	return map[string]func(context.Context, view.Query) (*view.Page, error){
 		"/": src.Busy, "/users": src.Users, "/schema": src.Schema,
 		"/workspace": src.Overview, "/workspace/state": src.State, "/workspace/conversation": src.Conversation,
-		"/workspace/results": src.Results, "/workspace/result": src.Result, "/workspace/history": src.History, "/workspace/diff": src.Diff,
+		"/workspace/results": src.Results, "/workspace/result": src.Result, "/workspace/history": src.History,
+		"/workspace/diff": src.Diff,
 	}
 }
 
@@ -82,7 +83,10 @@ func (c *call) serve() (*view.Page, error) {
 	}
 	c.access = c.h.authorized(c.r)
 	if !c.access.Read {
-		return nil, &view.Error{Status: http.StatusForbidden, Text: "This request has no access. If you came with a token, reload the page."}
+		return nil, &view.Error{
+			Status: http.StatusForbidden,
+			Text:   "This request has no access. If you came with a token, reload the page.",
+		}
 	}
 	c.site.Store = c.h.info.Store
 	c.site.Write, c.site.Decide, c.site.Delete = c.may(rightWrite), c.may(rightDecide), c.may(rightDelete)
@@ -116,7 +120,9 @@ func (c *call) serve() (*view.Page, error) {
 	if sealed := c.query.Get("note"); sealed != "" {
 		c.site.Note = &html.Note{}
 		if !c.h.src.Unseal("note", c.user, sealed, c.site.Note) {
-			return nil, &view.Error{Status: http.StatusConflict, Text: "This address is of an earlier process, or was changed. Begin again."}
+			return nil, &view.Error{
+				Status: http.StatusConflict, Text: "This address is of an earlier process, or was changed. Begin again.",
+			}
 		}
 	}
 	switch {
@@ -131,7 +137,10 @@ func (c *call) serve() (*view.Page, error) {
 
 // ask returns what the request asks for.
 func (c *call) ask() view.Query {
-	return view.Query{User: c.user, Values: c.query, Sees: c.access.User, Known: strings.Trim(c.r.Header.Get("If-None-Match"), `"`)}
+	return view.Query{
+		User: c.user, Values: c.query, Sees: c.access.User,
+		Known: strings.Trim(c.r.Header.Get("If-None-Match"), `"`),
+	}
 }
 
 func (c *call) notAllowed(method string) error {
@@ -220,7 +229,10 @@ func (c *call) errorPage(err error) (*view.Page, int) {
 	if err == view.ErrNoWorkspace {
 		reason = fmt.Sprintf("There is no workspace of “%s”.", c.user)
 	}
-	p := &view.Page{Name: "error", Title: http.StatusText(status), Data: failure{status, http.StatusText(status), view.Visible(reason)}}
+	p := &view.Page{
+		Name: "error", Title: http.StatusText(status),
+		Data: failure{status, http.StatusText(status), view.Visible(reason)},
+	}
 	if c.user != "" && c.access.Read && c.access.sees(c.user) && err != view.ErrNoWorkspace {
 		p.Head = view.NameHead(c.user)
 	}

@@ -102,7 +102,8 @@ func (r *loopRun) answerOrphans() error {
 		}
 		known := func(name string) bool { return r.turns[name].st.Agent() == agent }
 		if said && !slices.ContainsFunc(r.names, known) {
-			orphans = append(orphans, state.ToolError(c, "The call was approved and not made: there is no agent "+agent+" any more."))
+			orphans = append(orphans, state.ToolError(c,
+				"The call was approved and not made: there is no agent "+agent+" any more."))
 		}
 	}
 	if orphans == nil {

@@ -219,7 +219,9 @@ func (t *Turn) repeated(c state.ToolCall) (key string) {
 			continue
 		}
 		if said := inside.CallsOf(r.Output...); len(said) > 0 {
-			i := slices.IndexFunc(said, func(o state.ToolCall) bool { return c.ID != "" && sameCall(o, c) && o.Input.Equal(c.Input) })
+			i := slices.IndexFunc(said, func(o state.ToolCall) bool {
+				return c.ID != "" && sameCall(o, c) && o.Input.Equal(c.Input)
+			})
 			if key = ""; i >= 0 {
 				key = said[i].Key
 			}

@@ -64,7 +64,8 @@ func (t *Turn) refuseHandoffs(results []tool.Result, begun uint64) error {
 		for i, r := range results {
 			c := r.Message.Call()
 			if slices.ContainsFunc(handoffs, func(h handoff) bool { return h.cause == causeOf(c) }) {
-				results[i].Err = fmt.Errorf("tool %s: not followed: calls of one answer hand over to %s", fault.Quote(c.Name), strings.Join(names, " and to "))
+				results[i].Err = fmt.Errorf("tool %s: not followed: calls of one answer hand over to %s", fault.Quote(c.Name),
+					strings.Join(names, " and to "))
 				results[i].Message = state.ToolError(c, results[i].Err.Error())
 			}
 		}

@@ -66,7 +66,8 @@ type ending struct {
 func (t *Turn) endingOf(r state.InferenceResult) (ending, error) {
 	calls := len(inside.CallsOf(r.Output...)) > 0
 	stop := r.Stop
-	if !calls && saysNothing(r.Output) && (stop == "" || (stop == state.StopEnd || stop == state.StopCalls) && !t.hasSaidBefore(r)) {
+	if !calls && saysNothing(r.Output) &&
+		(stop == "" || (stop == state.StopEnd || stop == state.StopCalls) && !t.hasSaidBefore(r)) {
 		stop = state.StopFailed
 	}
 	bad := &StopError{Agent: t.st.Agent(), Stop: stop, Word: r.StopWord, Reply: textOf(r.Output...)}

@@ -86,7 +86,8 @@ func (t *Tracer) read(r *state.InferenceResult, redact func(string) string) mode
 		said.Usage = r.Usage
 	}
 	call := modelCall{Summary: said, provider: t.opts.Provider, agent: r.Agent}
-	call.Model, call.ID, call.StopReason = fault.ClipTo(redact(said.Model), maxName), fault.ClipTo(redact(said.ID), maxName), fault.ClipTo(redact(said.StopReason), maxName)
+	clip := func(text string) string { return fault.ClipTo(redact(text), maxName) }
+	call.Model, call.ID, call.StopReason = clip(said.Model), clip(said.ID), clip(said.StopReason)
 	switch said.Format {
 	case provider.OpenAI, provider.OpenAIResponses:
 		call.provider = providerOpenAI
@@ -152,7 +153,9 @@ func (t *Tracer) measureInference(ctx context.Context, call modelCall, r *state.
 		if name == "" {
 			name = other
 		}
-		list := append([]attribute.KeyValue{attribute.String(keyOperation, operationChat), attribute.String(keyProvider, name)}, more...)
+		list := append([]attribute.KeyValue{
+			attribute.String(keyOperation, operationChat), attribute.String(keyProvider, name),
+		}, more...)
 		return metric.WithAttributes(text(list, keyModel, m.models.limit(call.Model, maxModels))...)
 	}
 	if timed {
@@ -164,7 +167,9 @@ func (t *Tracer) measureInference(ctx context.Context, call modelCall, r *state.
 		count int
 	}{{tokensInput, call.Usage.Input}, {tokensOutput, call.Usage.Output}} {
 		if n.count > 0 {
-			m.tokens.record(ctx, int64(n.count), func() metric.MeasurementOption { return attrs(attribute.String(keyTokenType, n.kind)) })
+			m.tokens.record(ctx, int64(n.count), func() metric.MeasurementOption {
+				return attrs(attribute.String(keyTokenType, n.kind))
+			})
 		}
 	}
 }

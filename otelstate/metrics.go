@@ -54,24 +54,36 @@ func (m *instruments) create(meter metric.Meter) error {
 		errs = append(errs, err)
 		return counter{c}
 	}
-	m.runDuration = seconds{float("agentstate.run.duration", secondsUnit, "Time of an attempt to handle a message.", longSeconds)}
+	m.runDuration = seconds{
+		float("agentstate.run.duration", secondsUnit, "Time of an attempt to handle a message.", longSeconds),
+	}
 	m.toolDuration = seconds{float("agentstate.tool.duration", secondsUnit, "Time of a call of a tool.", longSeconds)}
 	m.inferenceDuration = seconds{float(metricInference, secondsUnit, "Time of a call of a model.", inferenceSeconds)}
 	m.tokens = amounts{whole(metricTokens, "{token}", "Tokens that a call of a model took.", tokenCounts)}
 	m.messages = count("agentstate.messages", "{message}", "Messages that were handed over.")
 	m.runs = count("agentstate.runs", "{run}", "Attempts to handle a message that have ended.")
-	m.queueDepth = whole("agentstate.queue.depth", "{message}", "Waiting messages of a workspace, when one was added.", smallCounts)
-	m.queueWait = float("agentstate.queue.wait", secondsUnit, "Time from the acceptance of a message to its first run.", longSeconds)
+	m.queueDepth = whole("agentstate.queue.depth", "{message}",
+		"Waiting messages of a workspace, when one was added.", smallCounts)
+	m.queueWait = float("agentstate.queue.wait", secondsUnit,
+		"Time from the acceptance of a message to its first run.", longSeconds)
 	m.takeovers = count("agentstate.takeovers", "{run}", "Runs that were taken over from a holder.")
 	m.fenced = count("agentstate.fenced", "{run}", "Runs that have lost their lease.")
 	m.deadLetters = count("agentstate.dead_letters", "{message}", "Messages that were given up.")
-	m.commitDuration = seconds{float("agentstate.commit.duration", secondsUnit, "Time of a write of a workspace.", storeSeconds)}
+	m.commitDuration = seconds{
+		float("agentstate.commit.duration", secondsUnit, "Time of a write of a workspace.", storeSeconds),
+	}
 	m.commitSize = amounts{whole("agentstate.commit.size", bytesUnit, "Bytes of a write of a workspace.", byteCounts)}
-	m.commitEffects = amounts{whole("agentstate.commit.effects", "{effect}", "Effects of a write of a workspace.", smallCounts)}
-	m.compactionDuration = seconds{float("agentstate.compaction.duration", secondsUnit, "Time of a compaction.", storeSeconds)}
+	m.commitEffects = amounts{
+		whole("agentstate.commit.effects", "{effect}", "Effects of a write of a workspace.", smallCounts),
+	}
+	m.compactionDuration = seconds{
+		float("agentstate.compaction.duration", secondsUnit, "Time of a compaction.", storeSeconds),
+	}
 	m.conflicts = count("agentstate.conflicts", "{conflict}", "Attempts to write that another writer has overtaken.")
-	m.unknownOutcomes = count("agentstate.unknown_outcomes", "{operation}", "Operations of which it is not known whether they took effect.")
-	m.heartbeatLeft = float("agentstate.heartbeat.left", fractionUnit, "Part of the lease that was left at its renewal.", tenths)
+	m.unknownOutcomes = count("agentstate.unknown_outcomes", "{operation}",
+		"Operations of which it is not known whether they took effect.")
+	m.heartbeatLeft = float("agentstate.heartbeat.left", fractionUnit,
+		"Part of the lease that was left at its renewal.", tenths)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("otelstate: %w", err)
 	}

@@ -44,7 +44,8 @@ func (t *Tracer) EndCall(ctx context.Context, c tool.CallInfo, r tool.Result) {
 		err = nil
 	}
 	t.instruments.toolDuration.record(s, s.took(), func() metric.MeasurementOption {
-		return metric.WithAttributes(text([]attribute.KeyValue{attribute.String(keyTool, toolName(c.Tool))}, keyErrorType, errorType(err))...)
+		return metric.WithAttributes(text([]attribute.KeyValue{attribute.String(keyTool, toolName(c.Tool))},
+			keyErrorType, errorType(err))...)
 	})
 	if !s.IsRecording() {
 		s.Span.End()

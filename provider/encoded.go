@@ -42,7 +42,9 @@ func (f *Format) EncodeNext(_ internal.Key, r Request, before *Encoded) ([]byte,
 // encode encodes a request. It returns nil for the next one if that cannot go on with
 // the conversation.
 func (f *Format) encode(r Request, settings jsontext.Object, before *Encoded) ([]byte, []Omission, *Encoded, error) {
-	by := encoding{f, slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == excerpt.Recall }), r.Pictures && f == OpenAI}
+	by := encoding{f, slices.ContainsFunc(r.Tools, func(t Tool) bool {
+		return t.Name == excerpt.Recall
+	}), r.Pictures && f == OpenAI}
 	known := before.shared(by, r.Messages)
 	if err := f.checkMessages(r.Messages, known); err != nil {
 		return nil, nil, nil, err
@@ -76,7 +78,9 @@ func (f *Format) encode(r Request, settings jsontext.Object, before *Encoded) ([
 // mayGoOn reports whether a request may go on with the conversation: nothing but a
 // system prompt is in front of the first entry, and there are several.
 func (e *Encoded) mayGoOn() bool {
-	return len(e.cuts) > 1 && !slices.ContainsFunc(e.messages[:e.cuts[0].Message], func(m state.Message) bool { return !origin.IsSystem(m) })
+	return len(e.cuts) > 1 && !slices.ContainsFunc(e.messages[:e.cuts[0].Message], func(m state.Message) bool {
+		return !origin.IsSystem(m)
+	})
 }
 
 // shared returns how many messages at the beginning are the same, and are encoded alike.
@@ -122,7 +126,9 @@ func isResult(m state.Message) bool {
 // resume returns the messages that are to be encoded, those in front of all entries and
 // those behind the last of some cuts, and what was left out of the others, which it
 // puts into entries.
-func (e *Encoded) resume(entries *codec.Entries, msgs []state.Message, cuts []codec.Cut) (rest []state.Message, left omissions) {
+func (e *Encoded) resume(
+	entries *codec.Entries, msgs []state.Message, cuts []codec.Cut,
+) (rest []state.Message, left omissions) {
 	front, cut := int(cuts[0].Message), int(cuts[len(cuts)-1].Message)
 	entries.Resume(front, e.text, cuts, e.types)
 	rest = slices.Concat(msgs[:front], msgs[cut:])

@@ -141,7 +141,9 @@ func (r *entryReader) readParts(parts []Part) (content []byte, err error) {
 		switch {
 		case neutral == nil || plain.Kind == PartOther:
 			if p.JSON == "" {
-				return nil, &fault.Error{Path: jsontext.Index("$.parts", i), Want: "JSON, or a part that the codec can encode", Got: "neither"}
+				return nil, &fault.Error{
+					Path: jsontext.Index("$.parts", i), Want: "JSON, or a part that the codec can encode", Got: "neither",
+				}
 			}
 			name := ""
 			if p.Kind == PartOther {

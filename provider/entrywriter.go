@@ -149,7 +149,9 @@ func (w *entryWriter) textParts(i int, m state.TextMessage, own bool) []Part {
 
 // encodeParts returns the parts of the content of a message with their JSON, and
 // those that the codec cannot express, which it has reported.
-func (w *entryWriter) encodeParts(i int, m state.Message, role string, content []byte, own bool) (parts []Part, omitted []codec.Part) {
+func (w *entryWriter) encodeParts(
+	i int, m state.Message, role string, content []byte, own bool,
+) (parts []Part, omitted []codec.Part) {
 	for _, p := range w.ReadParts(m, role, content) {
 		kept := p.Members.Object(w.Mark)
 		part := partOf(p)

@@ -120,7 +120,8 @@ func (f *MessageFormat[M]) Decode(msgs ...M) ([]state.Message, error) {
 
 // read returns the entry of a message.
 func (f *MessageFormat[M]) read(m M) (Entry, error) {
-	if v := reflect.ValueOf(&m).Elem(); v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Interface && v.IsNil() {
+	if v := reflect.ValueOf(&m).Elem(); v.Kind() == reflect.Pointer && v.IsNil() ||
+		v.Kind() == reflect.Interface && v.IsNil() {
 		return Entry{}, &fault.Error{Path: "$", Want: "a message", Got: "none"}
 	}
 	return f.codec.Decode(m)
@@ -149,7 +150,10 @@ func (f *MessageFormat[M]) Encode(msgs ...state.Message) ([]M, []Omission, error
 		}
 		return members
 	})
-	w := entryWriter{keeper: f.codec.Carries, Encoder: e, members: members, oneResult: f.codec.OneResult, fileNames: f.codec.FileNames}
+	w := entryWriter{
+		keeper: f.codec.Carries, Encoder: e, members: members, oneResult: f.codec.OneResult,
+		fileNames: f.codec.FileNames,
+	}
 	made := make([]M, 0, len(msgs))
 	for _, written := range w.write(msgs) {
 		if len(written.Parts) > 0 {

@@ -30,7 +30,9 @@ var (
 
 // partReaders read a part of a message, in the notation of each format. Those of
 // MCP come last: its images have the type of Anthropic's.
-var partReaders = []codec.PartReader{chat.ReadPart, responses.ReadPart, anthropic.ReadPart, gemini.ReadPart, codec.ReadMCPPart}
+var partReaders = []codec.PartReader{
+	chat.ReadPart, responses.ReadPart, anthropic.ReadPart, gemini.ReadPart, codec.ReadMCPPart,
+}
 
 // Format is the JSON format of a provider's API. Its methods are safe for
 // concurrent use.
@@ -122,7 +124,9 @@ func (f *Format) DecodeRequest(body []byte) (Request, error) {
 	if err != nil {
 		return Request{}, f.wrapError(err)
 	}
-	return Request{Messages: d.Messages, Tools: f.toolsOf(request.Tools), Settings: state.JSON(request.Settings.JSON())}, nil
+	return Request{
+		Messages: d.Messages, Tools: f.toolsOf(request.Tools), Settings: state.JSON(request.Settings.JSON()),
+	}, nil
 }
 
 // EncodeRequest returns the body of a request: the conversation, the tools, and

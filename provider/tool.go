@@ -65,7 +65,9 @@ func (f *Format) offer(tools []Tool, omit func(what string)) ([]codec.Tool, erro
 		if err != nil {
 			return nil, inTool(i, err)
 		}
-		one := codec.Tool{Name: t.Name, Description: t.Description, Schema: codec.ValueOrNil(t.Schema), Kept: extra.Object(f.mark)}
+		one := codec.Tool{
+			Name: t.Name, Description: t.Description, Schema: codec.ValueOrNil(t.Schema), Kept: extra.Object(f.mark),
+		}
 		switch {
 		case one.Item() != nil:
 		case isForeignItem(extra):

@@ -115,7 +115,8 @@ func (p *parser) complete(n *node) {
 	case n.Func == "":
 		checkParts(n)
 	case p.funcs[n.Func] == nil:
-		n.err = mistakef("$.func", "no function %s was given: there are %q", fault.Quote(n.Func), slices.Sorted(maps.Keys(p.funcs)))
+		n.err = mistakef("$.func", "no function %s was given: there are %q", fault.Quote(n.Func),
+			slices.Sorted(maps.Keys(p.funcs)))
 	default:
 		*n = *p.funcs[n.Func]
 	}

@@ -100,7 +100,8 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	}
 	var err error
 	h.guard, err = pagehttp.NewGuard(pagehttp.Config{
-		Package: "statehttp", Methods: "GET, POST, DELETE", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: Status,
+		Package: "statehttp", Methods: "GET, POST, DELETE", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts,
+		MaxBody: opts.MaxBody, Logger: opts.Logger, Status: Status,
 		Refuse: refuse,
 	})
 	if err != nil {

@@ -181,7 +181,10 @@ func (c *call) follow() (any, error) {
 // row returns what the list shows of a thread.
 func (c *call) row(s workspace.Summary) (Thread, error) {
 	_, name := workspace.SplitThread(s.UserID)
-	t := Thread{ID: name, Active: s.LastActive, Running: s.Run != nil, Queued: s.Queued, Failed: s.DeadLetters, Deleted: s.Seq == 0}
+	t := Thread{
+		ID: name, Active: s.LastActive, Running: s.Run != nil, Queued: s.Queued, Failed: s.DeadLetters,
+		Deleted: s.Seq == 0,
+	}
 	if c.opts.Titles {
 		t.Title = s.Title
 	}

@@ -11,7 +11,8 @@ import (
 
 // body returns the response of a provider that gives the answer.
 func (a answer) body(f *provider.Format) ([]byte, error) {
-	body, omitted, err := Response(f, "statetest", state.InferenceResult{ID: a.id, Output: a.output, StopWord: a.from.stop})
+	body, omitted, err := Response(f, "statetest",
+		state.InferenceResult{ID: a.id, Output: a.output, StopWord: a.from.stop})
 	if err == nil && len(omitted) > 0 {
 		err = fmt.Errorf("%s cannot express %s", f, omitted[0])
 	}

@@ -14,7 +14,9 @@ import (
 // not as the model made them.
 func (m *Model) check(name string, r plainRequest) {
 	m.report.Helper()
-	findings := transcript.Check(r.Messages, provider.Request{Messages: r.Messages, Settings: r.Settings}.Profile(r.Format.Profile()))
+	findings := transcript.Check(r.Messages, provider.Request{
+		Messages: r.Messages, Settings: r.Settings,
+	}.Profile(r.Format.Profile()))
 	// A conversation that grows has the findings of its beginning each time.
 	if len(findings) > 0 && !m.script.findings.Swap(true) {
 		marked := map[int]bool{}

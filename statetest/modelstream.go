@@ -78,7 +78,8 @@ func (s *streamer) chat(response jsontext.Object) error {
 	head := response.Without("choices", "usage").WithString("object", "chat.completion.chunk")
 	err := response.EachObject("choices", func(_ []byte, choice jsontext.Object) error {
 		chunk := func(isPiece bool, delta jsontext.Object, finish []byte) {
-			choices := fmt.Appendf(nil, `[{"index":%s,"delta":%s,"finish_reason":%s}]`, choice.Get("index"), delta.JSON(), finish)
+			choices := fmt.Appendf(nil, `[{"index":%s,"delta":%s,"finish_reason":%s}]`,
+				choice.Get("index"), delta.JSON(), finish)
 			s.add("", isPiece, "%s", head.With("choices", choices).JSON())
 		}
 		message := choice.Object("message")
@@ -99,12 +100,14 @@ func (s *streamer) chat(response jsontext.Object) error {
 				call = call.With("function", function.WithString("arguments", "").JSON())
 			}
 			delta := func(call jsontext.Object) jsontext.Object {
-				return jsontext.Object{}.With("tool_calls", jsontext.Array([][]byte{call.With("index", strconv.AppendInt(nil, int64(i), 10)).JSON()}))
+				return jsontext.Object{}.With("tool_calls",
+					jsontext.Array([][]byte{call.With("index", strconv.AppendInt(nil, int64(i), 10)).JSON()}))
 			}
 			chunk(false, delta(call), null)
 			if arguments := function.String("arguments"); arguments != "" {
 				for _, piece := range splitText(arguments) {
-					chunk(true, delta(jsontext.Object{}.With("function", jsontext.Object{}.WithString("arguments", piece).JSON())), null)
+					chunk(true, delta(jsontext.Object{}.With("function",
+						jsontext.Object{}.WithString("arguments", piece).JSON())), null)
 				}
 			}
 		}
@@ -134,7 +137,8 @@ func (s *streamer) responses(response jsontext.Object) error {
 		var err error
 		switch item.String("type") {
 		case "message":
-			add("response.output_item.added", false, `"output_index":%d,"item":%s`, index, begun.With("content", emptyArray).JSON())
+			add("response.output_item.added", false, `"output_index":%d,"item":%s`, index,
+				begun.With("content", emptyArray).JSON())
 			part := -1
 			err = item.EachObject("content", func(raw []byte, content jsontext.Object) error {
 				part++
@@ -148,7 +152,8 @@ func (s *streamer) responses(response jsontext.Object) error {
 				return nil
 			})
 		case "function_call":
-			add("response.output_item.added", false, `"output_index":%d,"item":%s`, index, begun.WithString("arguments", "").JSON())
+			add("response.output_item.added", false, `"output_index":%d,"item":%s`, index,
+				begun.WithString("arguments", "").JSON())
 			for _, piece := range splitText(item.String("arguments")) {
 				add("response.function_call_arguments.delta", true, `%s,"delta":%s`, at, quote(piece))
 			}

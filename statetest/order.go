@@ -38,7 +38,9 @@ type Order struct {
 
 func newOrder(branches []int) *Order {
 	n := len(branches)
-	return &Order{branches: branches, arrived: make(chan struct{}, 1), waiting: make([]chan struct{}, n), had: make([]int, n)}
+	return &Order{
+		branches: branches, arrived: make(chan struct{}, 1), waiting: make([]chan struct{}, n), had: make([]int, n),
+	}
 }
 
 // Wait is where a branch, numbered from 0, waits for its turn. The others go on

@@ -32,7 +32,8 @@ func Orders(t *testing.T, branches int, run func(t *testing.T, o *Order) *state.
 		t.Fatal("statetest: Orders: no function")
 	}
 	if branches < 2 {
-		t.Errorf("statetest: Orders of %d: fewer than 2 branches have one order, which could not differ from another", branches)
+		t.Errorf("statetest: Orders of %d: fewer than 2 branches have one order, which could not differ from another",
+			branches)
 		return
 	}
 	orders := ordersOf(branches)
@@ -86,7 +87,8 @@ func (c *ordersCheck) check(t *testing.T, order []int) {
 	if diff == "" {
 		return
 	}
-	text := fmt.Sprintf("the state depends on which branch goes on first: order %s (want -), order %s (got +)", orderName(c.order), orderName(order))
+	text := fmt.Sprintf("the state depends on which branch goes on first: order %s (want -), order %s (got +)",
+		orderName(c.order), orderName(order))
 	if slices.Equal(order, c.order) {
 		text = fmt.Sprintf("not deterministic: order %s gave two states (the first -, the second +)", orderName(order))
 	}

@@ -18,7 +18,9 @@ import (
 // the last message.
 // What the format cannot express is left out and reported. Messages that no single
 // response can say are an error.
-func Response(f *provider.Format, model string, r state.InferenceResult) (body []byte, omitted []provider.Omission, err error) {
+func Response(
+	f *provider.Format, model string, r state.InferenceResult,
+) (body []byte, omitted []provider.Omission, err error) {
 	encode, ok := map[*provider.Format]func(reply, jsontext.Object) (jsontext.Object, error){
 		provider.OpenAI: chatResponse, provider.OpenAIResponses: itemsResponse,
 		provider.Anthropic: blocksResponse, provider.Gemini: contentsResponse,
@@ -125,7 +127,10 @@ func chatResponse(a reply, said jsontext.Object) (jsontext.Object, error) {
 		WithString("finish_reason", a.stopWord("stop", "tool_calls", "length"))
 	usage := jsontext.Object{
 		count("prompt_tokens", a.Input), count("completion_tokens", a.Output), count("total_tokens", a.Input+a.Output),
-		{Name: "prompt_tokens_details", Value: counts(count("cached_tokens", a.CacheRead), count("cache_write_tokens", a.CacheWrite))},
+		{
+			Name:  "prompt_tokens_details",
+			Value: counts(count("cached_tokens", a.CacheRead), count("cache_write_tokens", a.CacheWrite)),
+		},
 		{Name: "completion_tokens_details", Value: counts(count("reasoning_tokens", a.Reasoning))},
 	}
 	return jsontext.Object{}.WithString("id", a.id).WithString("object", "chat.completion").
@@ -218,7 +223,10 @@ func itemsResponse(a reply, said jsontext.Object) (jsontext.Object, error) {
 	}
 	usage := jsontext.Object{
 		count("input_tokens", a.Input),
-		{Name: "input_tokens_details", Value: counts(count("cached_tokens", a.CacheRead), count("cache_write_tokens", a.CacheWrite))},
+		{
+			Name:  "input_tokens_details",
+			Value: counts(count("cached_tokens", a.CacheRead), count("cache_write_tokens", a.CacheWrite)),
+		},
 		count("output_tokens", a.Output),
 		{Name: "output_tokens_details", Value: counts(count("reasoning_tokens", a.Reasoning))},
 		count("total_tokens", a.Input+a.Output),

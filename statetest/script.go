@@ -61,7 +61,10 @@ type given struct {
 
 // newScript returns a script of replies.
 func newScript(replies []Reply) *script {
-	s := &script{nextID: 1, made: map[string]madeCall{}, ids: map[string]bool{}, repeats: map[string]*repeat{}, begun: map[string]int{}}
+	s := &script{
+		nextID: 1, made: map[string]madeCall{}, ids: map[string]bool{}, repeats: map[string]*repeat{},
+		begun: map[string]int{},
+	}
 	for i, r := range replies {
 		s.replies = append(s.replies, &scripted{Reply: r, number: i + 1, firstID: s.nextID})
 		for _, c := range callsOf(r.says) {
@@ -286,7 +289,8 @@ func (s *script) plain(r Request) plainRequest {
 }
 
 func (p plainRequest) equal(other plainRequest) bool {
-	return p.Agent == other.Agent && p.Format == other.Format && sameJSON(p.Settings, other.Settings) && slices.Equal(p.texts, other.texts)
+	return p.Agent == other.Agent && p.Format == other.Format && sameJSON(p.Settings, other.Settings) &&
+		slices.Equal(p.texts, other.texts)
 }
 
 // callsOf returns the calls of messages in their order, with the numbers of their

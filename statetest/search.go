@@ -221,7 +221,8 @@ func newPattern(leaf value.Leaf) pattern {
 // told returns how many bytes of the value a view has, at least.
 func (p pattern) told(v view, folded string) (bytes int) {
 	for _, spelled := range p.spelled {
-		if strings.Contains(folded, spelled) && (p.token == nil || p.token.MatchString(folded) && (!v.decoded || len(p.Text) >= minDecoded)) {
+		if strings.Contains(folded, spelled) &&
+			(p.token == nil || p.token.MatchString(folded) && (!v.decoded || len(p.Text) >= minDecoded)) {
 			return len(p.Text)
 		}
 	}

@@ -86,7 +86,9 @@ const maxConflicts = 1000
 //
 // Update does not retry after ErrUnknownOutcome, because only the caller knows
 // whether the change may be made twice.
-func (m *Manager) Update(ctx context.Context, key string, fn func(value string, present bool) (string, error)) (string, error) {
+func (m *Manager) Update(
+	ctx context.Context, key string, fn func(value string, present bool) (string, error),
+) (string, error) {
 	retry := backoff.Backoff{Min: 250 * time.Microsecond, Max: 128 * time.Millisecond}
 	for tries := 1; ; tries++ {
 		e, found, err := m.getEntry(ctx, "update", key)

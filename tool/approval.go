@@ -93,7 +93,9 @@ func Once() Option {
 // approve returns the arguments with which a call is made, and reports whether it
 // was approved. The error is one of Suspend if the call has to be approved and is
 // not.
-func (t *Tool) approve(ctx context.Context, reads *state.State, call *callState, args state.JSON) (input any, err error) {
+func (t *Tool) approve(
+	ctx context.Context, reads *state.State, call *callState, args state.JSON,
+) (input any, err error) {
 	approval, approved := call.approval, call.Approved
 	if approved && approval.Digest != "" && approval.Digest != t.digest(reads, args) {
 		approved = false

@@ -58,7 +58,9 @@ var errTimeout = errors.New("it has not returned in time")
 
 // attempt calls the function, again if its error may pass and the tool allows it.
 // Each attempt gets an input of its own, which prepare returns.
-func (t *Tool) attempt(ctx context.Context, st *state.State, input any, prepare func() (any, error)) (r result, err error) {
+func (t *Tool) attempt(
+	ctx context.Context, st *state.State, input any, prepare func() (any, error),
+) (r result, err error) {
 	for try := 1; ; try++ {
 		r, err = t.invokeInTime(ctx, st, input)
 		failed, may := fault.AsPassing(err)

@@ -117,7 +117,8 @@ func (t *Tool) beginOnce(ctx context.Context, st *state.State, call *callState, 
 	if run == nil {
 		return nil
 	}
-	err := run.BeginOnce(ctx, state.ToolCall{ID: call.ID, Key: call.Key, Name: call.Name, Input: args}, t.suspension(st, "", "", nil))
+	err := run.BeginOnce(ctx, state.ToolCall{ID: call.ID, Key: call.Key, Name: call.Name, Input: args},
+		t.suspension(st, "", "", nil))
 	if errors.Is(err, runctx.ErrBegun) {
 		return Suspend(err)
 	}

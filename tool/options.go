@@ -106,7 +106,9 @@ func ToFunc[In, T any](f *state.Field[T], key string, fn func(In) (T, error)) Ou
 
 // toField makes the outputs to declared fields. convert returns what is written
 // for a value that was read from the result, if anything is.
-func toField[In, T any](option string, f *state.Field[T], key string, convert func(In) (v T, ok bool, err error)) Output {
+func toField[In, T any](
+	option string, f *state.Field[T], key string, convert func(In) (v T, ok bool, err error),
+) Output {
 	return Output{add: func(b *binder, o Output) {
 		if f == nil {
 			b.fail("%s: key %q: no field", option, key)
@@ -120,7 +122,8 @@ func toField[In, T any](option string, f *state.Field[T], key string, convert fu
 		}
 		handler, ok := o.handler.(state.Handler[T])
 		if o.handler != nil && !ok {
-			b.fail("%s: field %q: With: the handler %q is for another type than %s", option, f.Name, o.handler.Name(), reflect.TypeFor[T]())
+			b.fail("%s: field %q: With: the handler %q is for another type than %s", option, f.Name,
+				o.handler.Name(), reflect.TypeFor[T]())
 			return
 		}
 		s := sink{field: f.Name, of: f, by: o.handler, key: key}

@@ -262,7 +262,9 @@ func (s *Step) answer(ctx context.Context, c *stepCall, reads *state.State) (a a
 	s.mu.Lock() // the step may have given the call up
 	defer s.mu.Unlock()
 	if call.Approved {
-		c.verdict = &runctx.Verdict{Kind: string(DecisionApprove), By: call.ApprovedBy, Input: json.RawMessage(call.approval.Input)}
+		c.verdict = &runctx.Verdict{
+			Kind: string(DecisionApprove), By: call.ApprovedBy, Input: json.RawMessage(call.approval.Input),
+		}
 	}
 	c.digest = a.digest
 	return a
@@ -462,7 +464,8 @@ func (s *Step) Suspension(i int) runctx.Suspension {
 func (s *Step) Suspended() iter.Seq2[state.ToolCall, runctx.Suspension] {
 	return func(yield func(state.ToolCall, runctx.Suspension) bool) {
 		for i := range s.calls {
-			if c := &s.calls[i]; c.phase == suspended && !yield(c.ToolCall, runctx.Suspension{Reason: c.reason, Digest: c.digest}) {
+			if c := &s.calls[i]; c.phase == suspended &&
+				!yield(c.ToolCall, runctx.Suspension{Reason: c.reason, Digest: c.digest}) {
 				return
 			}
 		}

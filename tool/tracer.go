@@ -56,7 +56,9 @@ type CallInfo struct {
 // newCallInfo returns what a Tracer is told of a call.
 func newCallInfo(t *Tool, call state.ToolCall, st *state.State) CallInfo {
 	return CallInfo{
-		Tool: t, Call: call, Agent: st.Agent(), Redact: func(text string) string { return inside.HostRedactor(st).Redact(text) },
+		Tool: t, Call: call, Agent: st.Agent(), Redact: func(text string) string {
+			return inside.HostRedactor(st).Redact(text)
+		},
 	}
 }
 
@@ -113,7 +115,9 @@ func (t *callTrace) end(r Result) {
 }
 
 // callTraced is the call of a tool outside of steps, told to a tracer.
-func (t *Tool) callTraced(ctx context.Context, tracer Tracer, st *state.State, args state.JSON) (text state.JSON, err error) {
+func (t *Tool) callTraced(
+	ctx context.Context, tracer Tracer, st *state.State, args state.JSON,
+) (text state.JSON, err error) {
 	call := state.ToolCall{Name: t.name, Input: args, Key: callIn(ctx).Key}
 	trace := startTrace(ctx, tracer, newCallInfo(t, call, st))
 	if trace != nil {

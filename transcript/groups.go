@@ -195,7 +195,9 @@ func (s Shapes) Groups() [][]int { return s.pack().groups() }
 func (s Shapes) Pending(suspended ...state.ToolCall) iter.Seq2[int, state.ToolCall] {
 	pair := func(except map[int]bool) pairing {
 		spoken := func(i int) bool { return s[i].bits().has(shapeAssistant) }
-		return pairAll(len(s), except, spoken, func(i int) (calls, answers []state.ToolCall) { return s[i].Calls, s[i].Answers })
+		return pairAll(len(s), except, spoken, func(i int) (calls, answers []state.ToolCall) {
+			return s[i].Calls, s[i].Answers
+		})
 	}
 	return func(yield func(int, state.ToolCall) bool) {
 		p, waiting := pairOthers(pair, suspended)

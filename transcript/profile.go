@@ -72,8 +72,9 @@ var (
 	OpenAI = newProfile(Rules{
 		Name: "OpenAI", Format: origin.OpenAI, Roles: knownRoles,
 		RequireIDs: true,
-		IDs:        Labels{MaxBytes: 64}, // OpenAI itself accepts only 40 at times (autogen#6377), others with the format more
-		Names:      Labels{Chars: "a-zA-Z0-9_-", MaxBytes: 64},
+		// OpenAI itself accepts only 40 at times (autogen#6377), others with the format more
+		IDs:   Labels{MaxBytes: 64},
+		Names: Labels{Chars: "a-zA-Z0-9_-", MaxBytes: 64},
 		// "An assistant message with 'tool_calls' must be followed by tool
 		// messages": directly, whatever else there is.
 		AdjacentResults: true,

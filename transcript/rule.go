@@ -41,17 +41,38 @@ var allRules = []rule{
 	{ruleMember, origin.OpenAI, "the server does not know a member", findUnknownMembers, (*repairer).repairMembers},
 	{ruleMember, origin.OpenAI, "reasoning_content is missing", findNoReasoning, (*repairer).repairReasoningContent},
 
-	{ruleArguments, everyone, "the input of a call is not spelled as a string", findArguments, (*repairer).repairArguments},
-	{ruleCache, origin.Anthropic, "the prompt cache has too many breakpoints", findBreakpoints, (*repairer).repairBreakpoints},
-	{ruleSignature, origin.Gemini, "a call of the turn that goes on has no signature", findUnsigned, (*repairer).repairSignatures},
+	{
+		ruleArguments, everyone, "the input of a call is not spelled as a string", findArguments,
+		(*repairer).repairArguments,
+	},
+	{
+		ruleCache, origin.Anthropic, "the prompt cache has too many breakpoints", findBreakpoints,
+		(*repairer).repairBreakpoints,
+	},
+	{
+		ruleSignature, origin.Gemini, "a call of the turn that goes on has no signature", findUnsigned,
+		(*repairer).repairSignatures,
+	},
 	{ruleSystem, everyone, "in the middle", findLateSystem, (*repairer).repairSystems},
-	{ruleServerTool, origin.Anthropic, "the provider's own tool lacks its call or result", findServerTools, (*repairer).repairServerTools},
+	{
+		ruleServerTool, origin.Anthropic, "the provider's own tool lacks its call or result", findServerTools,
+		(*repairer).repairServerTools,
+	},
 	{ruleDuplicateItem, origin.OpenAIResponses, "another item has the id", findRepeatedItems, (*repairer).repairItems},
-	{ruleReasoning, origin.OpenAIResponses, "the message that followed reasoning is missing", findIdleReasoning, (*repairer).repairReasoning},
-	{ruleThinkingModel, origin.Anthropic, "another model thought it", findThinkingOfOthers, (*repairer).repairThinkingOfOthers},
+	{
+		ruleReasoning, origin.OpenAIResponses, "the message that followed reasoning is missing", findIdleReasoning,
+		(*repairer).repairReasoning,
+	},
+	{
+		ruleThinkingModel, origin.Anthropic, "another model thought it", findThinkingOfOthers,
+		(*repairer).repairThinkingOfOthers,
+	},
 	{ruleThinkingLast, origin.Anthropic, "the turn ends with thinking", findThinkingLast, (*repairer).repairThinkingLast},
 	{ruleThinking, everyone, "the turn does not begin with thinking", findThinking, (*repairer).repairThinking},
-	{ruleNotAdjacent, origin.Gemini, "results with something else in their content", findMixedResults, (*repairer).repairJoined},
+	{
+		ruleNotAdjacent, origin.Gemini, "results with something else in their content", findMixedResults,
+		(*repairer).repairJoined,
+	},
 
 	{ruleFirst, everyone, "the user does not begin", findBeginning, (*repairer).repairUserTurns},
 	{ruleCallTurn, everyone, "not after the user or results", findEarlyCalls, nil},
@@ -91,7 +112,9 @@ func findNoMessages(c *checker) {
 // repairNothing lets the user speak if the provider is sent nothing of what was
 // said. It cannot say what is missing from a conversation that is empty.
 func (r *repairer) repairNothing() {
-	isEmpty := slices.ContainsFunc(r.check(r.messages(), r.profile), func(f Finding) bool { return f.Rule == ruleNoMessages })
+	isEmpty := slices.ContainsFunc(r.check(r.messages(), r.profile), func(f Finding) bool {
+		return f.Rule == ruleNoMessages
+	})
 	if last := len(r.joinedFrom) - 1; isEmpty && r.said {
 		r.entries = append(r.entries, &entry{message: state.UserText(continueText), original: last, added: true})
 		r.addChange(last, ruleNoMessages, "put a user text behind it")

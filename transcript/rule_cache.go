@@ -138,7 +138,9 @@ func isMarkedList(content state.JSON) bool {
 }
 
 // inEach visits the objects of a list.
-func (w *breakpointWalk) inEach(o jsontext.Object, list string, visit func(jsontext.Object) jsontext.Object) jsontext.Object {
+func (w *breakpointWalk) inEach(
+	o jsontext.Object, list string, visit func(jsontext.Object) jsontext.Object,
+) jsontext.Object {
 	elements, err := o.Elements(list)
 	if err != nil || len(elements) == 0 {
 		return o

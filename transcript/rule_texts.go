@@ -74,7 +74,8 @@ func findEmptyParts(c *checker) {
 	entries := entryWalk{checker: c}
 	for k, i := range c.sent {
 		v := &c.msgs[i]
-		if v.kind != kindText || v.isOwn && !c.NoEmptyParts || v.content() != `""` && !slices.ContainsFunc(v.parts, isEmptyPart) {
+		if v.kind != kindText || v.isOwn && !c.NoEmptyParts ||
+			v.content() != `""` && !slices.ContainsFunc(v.parts, isEmptyPart) {
 			continue
 		}
 		if v.isOwn || len(v.parts) > 1 || !entries.hasCalls(k) { // else it is not sent
@@ -144,7 +145,8 @@ func findBadParts(c *checker) {
 		if !v.isOwn {
 			continue
 		}
-		if v.kind == kindResult && lacksOutput(v.message) && !c.needsNoOutput(v.message) && (c.Format == origin.OpenAI || c.Format == origin.OpenAIResponses) {
+		if v.kind == kindResult && lacksOutput(v.message) && !c.needsNoOutput(v.message) &&
+			(c.Format == origin.OpenAI || c.Format == origin.OpenAIResponses) {
 			c.addFinding(i, ruleContent, "")
 		}
 		for n, part := range v.parts {

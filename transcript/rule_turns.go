@@ -76,7 +76,8 @@ func (c *checker) systemPromptLength() int {
 		if !c.msgs[i].isSystem {
 			return k
 		}
-		if kept, own := origin.Of(c.msgs[i].message, c.format); hasPrompt && own && !strings.HasPrefix(kept.String("in"), "system") {
+		if kept, own := origin.Of(c.msgs[i].message, c.format); hasPrompt && own &&
+			!strings.HasPrefix(kept.String("in"), "system") {
 			return k
 		}
 	}

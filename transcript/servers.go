@@ -38,11 +38,13 @@ var servers = []server{
 	// "thinking is enabled but reasoning_content is missing" (continue#11600,
 	// llmgateway#2093); "the message at position 8 with role 'assistant' must not be
 	// empty" (AstrBot#7200, kimi-code#1985).
-	newServer(OpenAI, `(^|\.)(moonshot\.(ai|cn)|kimi\.com)$`, ``, Rules{Name: "Moonshot", ReasoningContent: true, NoBlankTexts: true}),
+	newServer(OpenAI, `(^|\.)(moonshot\.(ai|cn)|kimi\.com)$`, ``,
+		Rules{Name: "Moonshot", ReasoningContent: true, NoBlankTexts: true}),
 	// "INVALID_ARGUMENT" for ids that repeat (kern-ai#412, 9router#4273).
 	newServer(OpenAI, `(^|\.)openrouter\.ai$`, `^gemini`, Rules{Name: "OpenRouter", UniqueIDs: true}),
 	// At any server (hermes-agent#20154, mistral-vibe#578, pi-neuralwatt#12).
-	newServer(OpenAI, ``, `^(mistral|ministral|magistral|devstral|codestral)`, Rules{Name: "Mistral", AssistantAfterResults: true}),
+	newServer(OpenAI, ``, `^(mistral|ministral|magistral|devstral|codestral)`,
+		Rules{Name: "Mistral", AssistantAfterResults: true}),
 	// "Unsupported value: 'messages[0].role' does not support 'system' with this
 	// model" of o1-mini and o1-preview (jan#4392), 'developer' too (new-api#847), and
 	// "Developer instruction is not enabled" of Gemma (rig#788, adk-python#3900).

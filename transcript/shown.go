@@ -53,7 +53,8 @@ func shown(msg state.Message, recall bool) state.Message {
 			content = jsontext.Array(append([][]byte{part.JSON()}, files...))
 		}
 		// In the words of a program: an output of another kind may need another form.
-		members = members.Without(origin.OpenAI, origin.OpenAIResponses, origin.Anthropic, origin.Gemini).With("content", content)
+		members = members.Without(origin.OpenAI, origin.OpenAIResponses, origin.Anthropic,
+			origin.Gemini).With("content", content)
 	}
 	made, err := inside.DecodeChecked(members.JSON())
 	if err != nil {
@@ -65,5 +66,6 @@ func shown(msg state.Message, recall bool) state.Message {
 // isFile reports whether a result with a text is nothing but images and other files,
 // or the screen of a computer.
 func isFile(m state.ToolResultMessage, text string) bool {
-	return text == string(m.Content()) && (areParts([]byte(text)) || strings.HasPrefix(text, `{"type":"computer_screenshot"`))
+	return text == string(m.Content()) &&
+		(areParts([]byte(text)) || strings.HasPrefix(text, `{"type":"computer_screenshot"`))
 }

@@ -177,7 +177,8 @@ func (w *Window) measure(s *sight, extra int) size {
 		return reported
 	}
 	tokens, since, _ = s.reported(false)
-	if known, _ := w.measureSince(s, extra, tokens, since); !believed || w.scale(float64(reported.total), known.total) > maxServed {
+	if known, _ := w.measureSince(s, extra, tokens, since); !believed ||
+		w.scale(float64(reported.total), known.total) > maxServed {
 		return known
 	}
 	return reported

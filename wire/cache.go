@@ -121,7 +121,10 @@ func textBlocks(text []byte) []byte {
 // program stay, and count. What it has put at a place for one of these is left.
 func withBreakpoints(body []byte, context string) []byte {
 	p := readPrompt(body)
-	places := []*block{p.lastOf(p.messages, context, 1), p.lastTool(), p.lastOf([][]*block{p.system}, "", 1), p.lastOf(p.messages, context, 2)}
+	places := []*block{
+		p.lastOf(p.messages, context, 1), p.lastTool(), p.lastOf([][]*block{p.system}, "", 1),
+		p.lastOf(p.messages, context, 2),
+	}
 	n, changed := p.breakpoints(), false
 	for _, b := range places {
 		if b != nil && n < maxBreakpoints && b.control == nil && !b.nested {

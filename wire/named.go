@@ -21,7 +21,9 @@ import (
 
 // nameSettings returns the settings of a request that goes on with the conversation
 // of a State, and the container that was named in them.
-func nameSettings(ctx context.Context, st *state.State, settings state.JSON, format *provider.Format) (named state.JSON, container string) {
+func nameSettings(
+	ctx context.Context, st *state.State, settings state.JSON, format *provider.Format,
+) (named state.JSON, container string) {
 	if format != provider.Anthropic && format != provider.OpenAIResponses {
 		return settings, ""
 	}
@@ -42,7 +44,9 @@ func nameSettings(ctx context.Context, st *state.State, settings state.JSON, for
 // tools" (github.com/anthropics/anthropic-sdk-typescript/issues/1114, 2026-07-08).
 // One that has expired fails (github.com/vercel/ai/pull/11708, 2026-01-11). The
 // program's own stays, null too, and gets the id if it names only skills.
-func withContainer(settings jsontext.Object, conversation []state.Message, refused withheld) (named jsontext.Object, id string) {
+func withContainer(
+	settings jsontext.Object, conversation []state.Message, refused withheld,
+) (named jsontext.Object, id string) {
 	own := settings.Get(origin.Container)
 	if own != nil && (jsontext.Kind(own) != "object" || settings.Object(origin.Container).Get("id") != nil) {
 		return settings, ""
@@ -89,7 +93,10 @@ type withheld struct {
 
 func withheldIn(ctx context.Context, st *state.State) withheld {
 	refused, _ := ctx.Value(runctx.RefusedKey{}).(runctx.Refused)
-	return withheld{callkey.Derive(refused.Provider), slices.Concat(inside.Windows().GetOr(st, nil)[""].Withheld, refused.Withheld)}
+	return withheld{
+		callkey.Derive(refused.Provider),
+		slices.Concat(inside.Windows().GetOr(st, nil)[""].Withheld, refused.Withheld),
+	}
 }
 
 func (w withheld) has(id string) bool { return slices.Contains(w.ids, w.provider+" "+id) }

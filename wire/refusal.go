@@ -32,12 +32,18 @@ var refusals = []struct {
 	{"Anthropic", 413, true, `request_too_large`},
 	// ResponseErrorCode in openai-go v3.96.0: five codes begin with invalid_, six with
 	// image_.
-	{"OpenAI OpenAIResponses", 400, true, `"(invalid_image|invalid_base64_image|image_|unsupported_image|empty_image|failed_to_download_image)`},
+	{
+		"OpenAI OpenAIResponses", 400, true,
+		`"(invalid_image|invalid_base64_image|image_|unsupported_image|empty_image|failed_to_download_image)`,
+	},
 	// Another code: github.com/CosmosShadow/gptpdf/issues/6, 2024-06-30.
 	// A model for texts: roboflow/awesome-openai-vision-api-experiments/issues/11,
 	// 2023-11-21; DeepSeek: github.com/rikkahub/rikkahub/issues/1433, 2026-07-03.
 	// Ollama: github.com/ollama/ollama/issues/7247, 2024-10-17.
-	{"OpenAI OpenAIResponses", 400, true, `(?i)unsupported image|image_url is only supported|unknown variant .{0,2}image_url|invalid image input`},
+	{
+		"OpenAI OpenAIResponses", 400, true,
+		`(?i)unsupported image|image_url is only supported|unknown variant .{0,2}image_url|invalid image input`,
+	},
 	// OpenRouter, a model for texts: github.com/nexu-io/nexu/issues/733, 2026-04-01.
 	{"OpenAI OpenAIResponses", 404, true, `support image input`},
 	// ResponseErrorCode in openai-go v3.96.0, and
@@ -68,7 +74,8 @@ var modelSetting = regexp.MustCompile(`"model"\s*:\s*"[^"]*"`)
 func (c *call) toWithhold(resp *http.Response) []string {
 	msgs := state.Messages.GetOr(c.st, nil)
 	if resp.StatusCode < 400 || resp.StatusCode >= 500 || len(c.sent.history) == 0 || len(msgs) == 0 ||
-		c.refused.Times == 3 || c.refused.Times == 2 && !isUserText(msgs[len(msgs)-1]) { // else an earlier message may have failed
+		// else an earlier message may have failed
+		c.refused.Times == 3 || c.refused.Times == 2 && !isUserText(msgs[len(msgs)-1]) {
 		return nil
 	}
 	text, _ := io.ReadAll(resp.Body) // as the SDK does
@@ -78,7 +85,8 @@ func (c *call) toWithhold(resp *http.Response) []string {
 	}
 	isListed, isMedium := false, false
 	for _, r := range refusals {
-		if r.status == resp.StatusCode && slices.Contains(strings.Fields(r.formats), c.format.String()) && regexp.MustCompile(r.words).Match(text) {
+		if r.status == resp.StatusCode && slices.Contains(strings.Fields(r.formats), c.format.String()) &&
+			regexp.MustCompile(r.words).Match(text) {
 			isListed, isMedium = true, isMedium || r.isMedium
 		}
 	}
@@ -109,11 +117,13 @@ func (c *call) toWithhold(resp *http.Response) []string {
 	case !isListed && len(named) == 0:
 		return nil
 	}
-	newest := slices.Concat(named, media, pick(func(p origin.Piece) bool { // results, and what the user has said without an answer
+	// results, and what the user has said without an answer
+	newest := slices.Concat(named, media, pick(func(p origin.Piece) bool {
 		return isNew(p) && (p.IsWords && isUserText(msgs[p.Message]) || isListed && !p.IsWords && !p.IsMedium)
 	}))
 	if !isListed || len(newest) > 0 {
 		return newest
 	}
-	return pick(func(p origin.Piece) bool { return !p.IsWords || isNew(p) }) // late results, and what the model has said last
+	// late results, and what the model has said last
+	return pick(func(p origin.Piece) bool { return !p.IsWords || isNew(p) })
 }

@@ -86,7 +86,8 @@ func (t *Transport) complete(
 	if behind != "" {
 		behind = origin.TagContext(behind)
 	}
-	if prompt != "" || memory != "" || behind != "" || len(s.history) > 0 || len(s.names) > 0 || len(request.Tools) > s.tools {
+	if prompt != "" || memory != "" || behind != "" || len(s.history) > 0 || len(s.names) > 0 ||
+		len(request.Tools) > s.tools {
 		request.Messages = slices.Concat(s.prompt, s.history)
 		if memory != "" {
 			request.Messages = withPrompt(request.Messages, memory, format)
@@ -163,7 +164,9 @@ func (t *Transport) memoryOf(ctx context.Context) string {
 
 // profileOf returns what the provider demands of the request, for what its format and
 // its settings demand.
-func (t *Transport) profileOf(ctx context.Context, profile transcript.Profile, model string, at *url.URL) transcript.Profile {
+func (t *Transport) profileOf(
+	ctx context.Context, profile transcript.Profile, model string, at *url.URL,
+) transcript.Profile {
 	if in := modelInPath.FindStringSubmatch(at.Path); in != nil {
 		model = in[1]
 	}
@@ -252,7 +255,8 @@ func (t *Transport) conversation(ctx context.Context, st *state.State, extra fun
 // provider accepts the whole. besides is what the request says besides its messages and
 // tools.
 func (t *Transport) converse(
-	ctx context.Context, st *state.State, s *sent, r provider.Request, besides string, profile transcript.Profile, masks *state.Redactor,
+	ctx context.Context, st *state.State, s *sent, r provider.Request, besides string, profile transcript.Profile,
+	masks *state.Redactor,
 ) error {
 	conversation, err := t.conversation(ctx, st, func() int { return tokensBesides(r, s.prompt, besides) })
 	if err != nil {

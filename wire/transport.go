@@ -314,7 +314,9 @@ func losesBody(resp *http.Response) bool {
 
 // newCall reads the body of a request and returns the body to be sent. It
 // closes the body of the request.
-func (t *Transport) newCall(req *http.Request, st *state.State, format *provider.Format, refused runctx.Refused) (*call, []byte, error) {
+func (t *Transport) newCall(
+	req *http.Request, st *state.State, format *provider.Format, refused runctx.Refused,
+) (*call, []byte, error) {
 	body, err := io.ReadAll(req.Body)
 	req.Body.Close()
 	if err != nil {
@@ -325,7 +327,8 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	}
 	asked := body
 	refused.Provider = req.URL.Host + req.URL.Path + string(modelSetting.Find(body))
-	sent, body, err := t.complete(context.WithValue(req.Context(), runctx.RefusedKey{}, refused), st, format, req.URL, body)
+	sent, body, err := t.complete(context.WithValue(req.Context(), runctx.RefusedKey{}, refused),
+		st, format, req.URL, body)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -334,7 +337,10 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	if limit == 0 {
 		limit = answerBytes
 	}
-	c := &call{ctx: req.Context(), st: st, format: format, refused: refused, asked: asked, body: body, sent: sent, limit: limit, add: st.History().AppendOutside}
+	c := &call{
+		ctx: req.Context(), st: st, format: format, refused: refused, asked: asked, body: body, sent: sent,
+		limit: limit, add: st.History().AppendOutside,
+	}
 	if !t.RecordOnly && !isOutside(req.Context()) {
 		c.add = st.History().Append
 		if run := runctx.RunOf(req.Context()); run != nil && inside.Branch(run.State()) == inside.Branch(st) {

@@ -29,7 +29,9 @@ import (
 // ended.
 func (m *Manager) Await(ctx context.Context, userID, messageID string) (Outcome, error) {
 	var out Outcome
-	err := m.operate(ctx, work.Operation{Kind: opAwait, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+	err := m.operate(ctx, work.Operation{
+		Kind: opAwait, UserID: userID, MessageID: messageID,
+	}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}
@@ -58,7 +60,8 @@ func (m *Manager) await(ctx context.Context, l *ledger.Ledger, id string) (Outco
 	for {
 		switch a.fate.Place {
 		case ledger.PlaceNone:
-			return Outcome{}, fmt.Errorf("%w: message %s: it was not accepted, or has ended long ago", ErrNotFound, fault.Quote(id))
+			return Outcome{}, fmt.Errorf("%w: message %s: it was not accepted, or has ended long ago",
+				ErrNotFound, fault.Quote(id))
 		case ledger.PlaceEnded, ledger.PlaceDead:
 			again, err := a.confirm(ctx, a.head, a.fate)
 			switch {

@@ -64,7 +64,8 @@ func (h *holder) compareClocks(holder string, wrote int64, after, before time.Ti
 	}
 	h.clocks.note(holder, by > 0)
 	if by > 0 {
-		h.m.warnLater(h.m.ctx, "", alarmClock, fmt.Errorf("workspace: the clock of %s differs from this one by %v", holder, by.Round(time.Millisecond)))
+		h.m.warnLater(h.m.ctx, "", alarmClock, fmt.Errorf("workspace: the clock of %s differs from this one by %v", holder,
+			by.Round(time.Millisecond)))
 	}
 }
 
@@ -90,7 +91,8 @@ func (a *arrivals) note(e ledger.Expiry, v *View, before *arrivals, leeway time.
 		return nil // it is known, or has become due
 	}
 	for _, s := range v.Suspended() {
-		if by := before.looked.Sub(s.Since); by > leeway && !s.again && (s.Until.UnixMilli() == e.At || s.noticeAt.UnixMilli() == e.At) {
+		if by := before.looked.Sub(s.Since); by > leeway && !s.again &&
+			(s.Until.UnixMilli() == e.At || s.noticeAt.UnixMilli() == e.At) {
 			a.odd[e] = true
 			return fmt.Errorf("workspace: call %s came into the store %v after it was suspended: the clock of the process that has done it differs from this one",
 				s.Key, by.Round(time.Millisecond))

@@ -206,7 +206,9 @@ func guarded[T any](op string, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-func (s boundedStore) Transact(ctx context.Context, writes []store.Write, fn func(*sql.Tx) error) ([]store.Revision, error) {
+func (s boundedStore) Transact(
+	ctx context.Context, writes []store.Write, fn func(*sql.Tx) error,
+) ([]store.Revision, error) {
 	t, ok := store.As[store.Transactor](s.Store)
 	if !ok {
 		return nil, errUnsupported("transact")

@@ -119,7 +119,8 @@ func (c *liveContent) checkInTime(msg Message) error {
 // with the keys of those that do: ErrNotSuspended if there is such a call.
 func (c *liveContent) notSuspended(key string, waiting []Suspended) error {
 	kind := state.ErrUnknownCall
-	all := slices.Concat(inside.CallsOf(state.Messages.GetOr(c.state, nil)...), inside.CallsOf(c.state.History().Format(nil)...))
+	all := slices.Concat(inside.CallsOf(state.Messages.GetOr(c.state, nil)...),
+		inside.CallsOf(c.state.History().Format(nil)...))
 	if slices.ContainsFunc(all, func(call state.ToolCall) bool { return call.Key == key }) {
 		kind = ErrNotSuspended
 	}
@@ -167,7 +168,8 @@ func (c *liveContent) closeEdited() error {
 	var answers []state.ToolResultMessage
 	for _, call := range inside.CallsOf(c.state.History().Format(nil)...) {
 		if edited[call.Key] && !isAnswered(c.state, call.Key) {
-			answers = append(answers, state.ToolError(call, "The call was not made: its message was edited or removed while it waited."))
+			answers = append(answers, state.ToolError(call,
+				"The call was not made: its message was edited or removed while it waited."))
 		}
 	}
 	return c.state.History().Answer(answers...)

@@ -154,7 +154,10 @@ func (r *Run) call() error {
 		if timedOut() {
 			return &overrunError{r, fmt.Errorf("%w, and its function did not return", ErrRunTimeout)}
 		}
-		return &overrunError{r, fmt.Errorf("workspace: its context has ended, and its function did not return: %w", context.Cause(r.ctx))}
+		return &overrunError{
+			r,
+			fmt.Errorf("workspace: its context has ended, and its function did not return: %w", context.Cause(r.ctx)),
+		}
 	case c.err != nil && timedOut():
 		return &overrunError{r, fmt.Errorf("%w: %w", ErrRunTimeout, c.err)}
 	}

@@ -189,7 +189,8 @@ func (r *Run) nextRun(s successor) *Run {
 // operationOf returns an operation of the run.
 func (r *Run) operationOf(kind work.OpKind) work.Operation {
 	op := work.Operation{
-		Kind: kind, UserID: r.ledger.User(), MessageID: r.lease.messageID, RunID: r.runID, LeaseID: r.lease.id, Attempt: r.attempt,
+		Kind: kind, UserID: r.ledger.User(), MessageID: r.lease.messageID, RunID: r.runID, LeaseID: r.lease.id,
+		Attempt: r.attempt,
 	}
 	if r.ticket {
 		op.MessageID = ""

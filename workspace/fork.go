@@ -115,7 +115,9 @@ func (m *Manager) forked(ctx context.Context, l *ledger.Ledger, h *ledger.Head, 
 // it does not have all messages in front of that, because one record has stored
 // them together, beforeMessage returns the version after it, in which the
 // conversation is to be cut.
-func beforeMessage(ctx context.Context, l *ledger.Ledger, h *ledger.Head, now *document.Document, n int) (version uint64, cut int, err error) {
+func beforeMessage(
+	ctx context.Context, l *ledger.Ledger, h *ledger.Head, now *document.Document, n int,
+) (version uint64, cut int, err error) {
 	if !now.HasMessage(n) {
 		return 0, 0, noMessage(document.ErrNoMessage)
 	}

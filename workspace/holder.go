@@ -57,7 +57,10 @@ type incarnation struct {
 }
 
 func newHolder(m *core, name string) *holder {
-	return &holder{m: m, records: ledger.NewHolders(m.db, m.sealer), turn: turns.NewLine(1), name: name, seen: map[string]*observation{}}
+	return &holder{
+		m: m, records: ledger.NewHolders(m.db, m.sealer), turn: turns.NewLine(1), name: name,
+		seen: map[string]*observation{},
+	}
 }
 
 // newIncarnation returns an incarnation that has one lease and is not written yet.
@@ -66,7 +69,8 @@ func (h *holder) newIncarnation() *incarnation {
 	defer h.mu.Unlock()
 	record, now := h.records.NewIncarnation(h.name, h.m.ttl), time.Now()
 	i := &incarnation{
-		holder: h, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, heldSince: now, renewedAt: now, reachedAt: now,
+		holder: h, id: record.ID(), record: record, wake: make(chan struct{}, 1), leases: 1, heldSince: now, renewedAt: now,
+		reachedAt: now,
 	}
 	i.held, i.giveUp = context.WithCancelCause(context.Background())
 	return i

@@ -53,7 +53,8 @@ func (s *liveSeen) event(r *ledger.Run, live ledger.Live) (e Event, more bool) {
 	more = !same || from < end
 	*s = liveSeen{live.LeaseID, live.Attempt, live.Begun, end}
 	return Event{
-		Kind: EventDelta, MessageID: r.Message.ID, Delta: live.Text[from-live.Offset:], Offset: from, Message: live.Message, Attempt: live.Attempt, Begun: live.Begun,
+		Kind: EventDelta, MessageID: r.Message.ID, Delta: live.Text[from-live.Offset:], Offset: from, Message: live.Message,
+		Attempt: live.Attempt, Begun: live.Begun,
 	}, more
 }
 

@@ -93,12 +93,15 @@ func (r turnRun) Approval(key string) (runctx.Approval, bool) {
 	if was.Approval == nil {
 		return runctx.Approval{}, false
 	}
-	return runctx.Approval{By: was.Approval.By, Input: was.Approval.Input, Digest: was.Digest, Again: was.Approval.Again}, true
+	return runctx.Approval{
+		By: was.Approval.By, Input: was.Approval.Input, Digest: was.Digest, Again: was.Approval.Again,
+	}, true
 }
 
 func (r turnRun) BeginOnce(ctx context.Context, c state.ToolCall, s runctx.Suspension) error {
 	if indexOfCall(openCalls(r.state), c.Key) < 0 {
-		return fmt.Errorf("workspace: a call of a tool with Once must be recorded before it is made: %w", state.ErrUnknownCall)
+		return fmt.Errorf("workspace: a call of a tool with Once must be recorded before it is made: %w",
+			state.ErrUnknownCall)
 	}
 	if err := r.suspended.begin(c.Key, r.suspensionOf(s)); err != nil {
 		return err
@@ -110,9 +113,12 @@ func (r turnRun) Report(c state.ToolCall, err error) {
 	about, masked := alarmDenied, error(&maskedError{r.Redact(err.Error()), err})
 	if p := (*tool.PanicError)(nil); errors.As(err, &p) {
 		about = alarmPanic.of("tool")
-		masked = &panicError{text: fmt.Sprintf("%v: %s", masked, r.Redact(fmt.Sprint(p.Value))), stack: r.Redact(string(p.Stack))}
+		masked = &panicError{
+			text: fmt.Sprintf("%v: %s", masked, r.Redact(fmt.Sprint(p.Value))), stack: r.Redact(string(p.Stack)),
+		}
 	}
-	r.m.raise(r.ctx, about, r.user, masked, slog.String("run", r.runID), slog.String("tool", c.Name), slog.String("call", c.Key))
+	r.m.raise(r.ctx, about, r.user, masked, slog.String("run", r.runID), slog.String("tool", c.Name),
+		slog.String("call", c.Key))
 }
 
 // Decided returns the calls that the message of the run has decided, as the

@@ -27,10 +27,11 @@ type Manager struct {
 	refuse     context.CancelCauseFunc
 	goroutines sync.WaitGroup
 
-	mu            sync.Mutex
-	closed        bool
-	ledgers       map[string]*ledger.Ledger // of all workspaces used, since they remember the newest heads seen; see glimpseLedger
-	recentLedgers []*ledger.Ledger          // those that may cache content, the latest last
+	mu     sync.Mutex
+	closed bool
+	// of all workspaces used, since they remember the newest heads seen; see glimpseLedger
+	ledgers       map[string]*ledger.Ledger
+	recentLedgers []*ledger.Ledger // those that may cache content, the latest last
 	// endErrors has the users whose runs are being ended, each with the latest error of
 	// the store after which that is tried again, or nil.
 	endErrors     sync.Map
@@ -339,7 +340,9 @@ func (m *Manager) untilClosed(ctx context.Context) (context.Context, context.Can
 
 // operate calls fn with the ledger of a workspace, as an operation that writes
 // if it succeeds.
-func (m *Manager) operate(ctx context.Context, op work.Operation, fn func(context.Context, *ledger.Ledger) error) error {
+func (m *Manager) operate(
+	ctx context.Context, op work.Operation, fn func(context.Context, *ledger.Ledger) error,
+) error {
 	return m.observe(ctx, string(op.Kind), op, func(ctx context.Context, l *ledger.Ledger, o *operation) error {
 		err := fn(ctx, l)
 		o.wrote = err == nil

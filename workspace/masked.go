@@ -110,7 +110,8 @@ func (w *Workspace) json(redact func(string) string, without string) (workspaceJ
 	}
 	for _, s := range w.Suspended() {
 		out := suspendedJSON{
-			Key: s.Key, Client: s.Client, Begun: s.Begun, ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason), Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since, Until: s.Until,
+			Key: s.Key, Client: s.Client, Begun: s.Begun, ID: redact(s.ID), Name: redact(s.Name), Reason: redact(s.Reason),
+			Agent: redact(s.Agent), RunID: s.RunID, Since: s.Since, Until: s.Until,
 		}
 		if s.Input != "" {
 			if out.Input, err = maskedJSON(json.RawMessage(s.Input), redact); err != nil {

@@ -126,7 +126,8 @@ type messageJSON struct {
 // json returns the JSON of a message that encode would not refuse.
 func (m *Message) json() messageJSON {
 	s := messageJSON{
-		ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Decisions: m.Decisions, Expired: m.expired, Agent: m.Agent, Tools: m.Tools,
+		ID: m.ID, ChatID: m.ChatID, Platform: m.Platform, Decisions: m.Decisions, Expired: m.expired, Agent: m.Agent,
+		Tools: m.Tools,
 	}
 	for name, value := range m.Fields {
 		if s.Fields == nil {
@@ -156,12 +157,14 @@ func (m Message) encode() ([]byte, error) {
 	switch {
 	case inside.IsMessage(m.Content):
 	case m.Content != nil:
-		return nil, fmt.Errorf("%w: the content is a %T: want a message of package state that is neither nil nor zero", ErrInvalid, m.Content)
+		return nil, fmt.Errorf("%w: the content is a %T: want a message of package state that is neither nil nor zero",
+			ErrInvalid, m.Content)
 	case len(decided) == 0:
 		return nil, fmt.Errorf("%w: message without content", ErrInvalid)
 	}
 	if m.Content != nil && m.Content.Role() != "user" {
-		return nil, fmt.Errorf("%w: the content has the role %s: want that of the user", ErrInvalid, fault.Quote(m.Content.Role()))
+		return nil, fmt.Errorf("%w: the content has the role %s: want that of the user", ErrInvalid,
+			fault.Quote(m.Content.Role()))
 	}
 	if len(decided) > maxSuspended {
 		return nil, fmt.Errorf("%w: message with more than %d decisions", ErrInvalid, maxSuspended)
@@ -195,7 +198,8 @@ func decodeStored(data []byte) (Message, error) {
 		return Message{}, err
 	}
 	m := Message{
-		ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Decisions: s.Decisions, expired: s.Expired, Agent: s.Agent, Tools: s.Tools,
+		ID: s.ID, ChatID: s.ChatID, Platform: s.Platform, Decisions: s.Decisions, expired: s.Expired, Agent: s.Agent,
+		Tools: s.Tools,
 	}
 	for name, value := range s.Fields {
 		if m.Fields == nil {
@@ -276,7 +280,9 @@ func (m *Message) decided() []string {
 // keepDecisions removes the decisions for which keep returns false. It is asked for
 // those about calls that have expired first.
 func (m *Message) keepDecisions(keep func(tool.Decision) bool) {
-	m.expired = kept(m.expired, func(key string) bool { return keep(tool.Decision{Key: key, Kind: runctx.VerdictExpired}) })
+	m.expired = kept(m.expired, func(key string) bool {
+		return keep(tool.Decision{Key: key, Kind: runctx.VerdictExpired})
+	})
 	m.Decisions = kept(m.Decisions, keep)
 }
 

@@ -18,11 +18,15 @@ import (
 // begins to look after the lease. The head was written after began. If its sender
 // has given the message of the run here, given is that; otherwise it is nil, and
 // the message is read. If newRun fails, it releases the run.
-func (m *Manager) newRun(ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time, given *Message) (*Run, error) {
+func (m *Manager) newRun(
+	ctx context.Context, l *ledger.Ledger, h *ledger.Head, began time.Time, given *Message,
+) (*Run, error) {
 	r := &Run{
-		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, stands: h.Run.Message.Stands, epoch: h.Epoch, began: h.Run.Began,
+		m: m, ledger: l, runID: h.Run.RunID, attempt: h.Run.Attempt, base: h.Run.Base.Version, stands: h.Run.Message.Stands,
+		epoch: h.Epoch, began: h.Run.Began,
 		ticket: h.Run.Message.Ticket, given: given, answers: h.Run.Answers, isAnswered: h.Run.Ended,
-		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}), mu: turns.NewLock(),
+		lease: newLease(h.Run, m.holder.leaseOf(h.Run), began), parent: ctx, returned: make(chan struct{}),
+		mu: turns.NewLock(),
 	}
 	r.live.run = r
 	r.slot = m.slots.Take(r.lease.id)

@@ -26,7 +26,8 @@ import (
 // Open returns an error if the store refuses List and answers other calls.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
-		core: core{db: db}, cacheSalt: rand.Text(), ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{}, watched: map[string]chan struct{}{},
+		core: core{db: db}, cacheSalt: rand.Text(), ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{},
+		watched: map[string]chan struct{}{},
 	}
 	if opts != nil {
 		m.opts = *opts

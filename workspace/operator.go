@@ -30,7 +30,9 @@ import (
 // ErrNotFound if no dead letter has the id. If nothing is under way, a Manager
 // with Options.Run begins the run at once in the background.
 func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
-	return m.operate(ctx, work.Operation{Kind: work.OpRetry, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{
+		Kind: work.OpRetry, UserID: userID, MessageID: messageID,
+	}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}
@@ -48,7 +50,9 @@ func (m *Manager) Retry(ctx context.Context, userID, messageID string) error {
 // message is sent again, it is a duplicate. Discard returns ErrNotFound if no
 // such message has the id. For a message that is being handled, see Cancel.
 func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
-	return m.operate(ctx, work.Operation{Kind: work.OpDiscard, UserID: userID, MessageID: messageID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{
+		Kind: work.OpDiscard, UserID: userID, MessageID: messageID,
+	}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(messageID); err != nil {
 			return err
 		}
@@ -70,7 +74,9 @@ func (m *Manager) Discard(ctx context.Context, userID, messageID string) error {
 // The context of the run ends with ErrRunCancelled: at once if this Manager
 // holds the run, and otherwise when its holder renews the lease.
 func (m *Manager) Cancel(ctx context.Context, userID, runID, reason string) error {
-	return m.operate(ctx, work.Operation{Kind: work.OpCancel, UserID: userID, RunID: runID}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{
+		Kind: work.OpCancel, UserID: userID, RunID: runID,
+	}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := checkID(runID); err != nil {
 			return err
 		}
@@ -187,7 +193,9 @@ func (m *Manager) AcceptRollback(ctx context.Context, userID string) error {
 func (m *Manager) RolledBack(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		m.mu.Lock()
-		known := slices.SortedFunc(maps.Values(m.ledgers), func(a, b *ledger.Ledger) int { return strings.Compare(a.User(), b.User()) })
+		known := slices.SortedFunc(maps.Values(m.ledgers), func(a, b *ledger.Ledger) int {
+			return strings.Compare(a.User(), b.User())
+		})
 		m.mu.Unlock()
 		for _, l := range known {
 			_, err := l.ReadHead(ctx)

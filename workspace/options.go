@@ -287,7 +287,9 @@ func (m *Manager) callHook(ctx context.Context, name, user string, redact func(s
 }
 
 // callInTime calls code of the user, for maxHookTime at most.
-func (m *Manager) callInTime(ctx context.Context, what, user string, redact func(string) string, code func() error) error {
+func (m *Manager) callInTime(
+	ctx context.Context, what, user string, redact func(string) string, code func() error,
+) error {
 	began := time.Now()
 	c := startCode(what, redact, code)
 	timeout := time.NewTimer(maxHookTime * m.opts.TTL)

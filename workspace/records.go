@@ -76,7 +76,9 @@ func (m *Manager) readRecords(
 // the versions is no longer held.
 func (m *Manager) Diff(ctx context.Context, userID string, from, to uint64) ([]state.Effect, error) {
 	var effects []state.Effect
-	err := m.observe(ctx, "diff", work.Operation{Kind: work.OpRecords, UserID: userID}, func(ctx context.Context, l *ledger.Ledger, _ *operation) error {
+	err := m.observe(ctx, "diff", work.Operation{
+		Kind: work.OpRecords, UserID: userID,
+	}, func(ctx context.Context, l *ledger.Ledger, _ *operation) error {
 		_, err := l.ReadStable(ctx, func(h *ledger.Head) (err error) {
 			effects, err = m.diff(ctx, l, h, from, to)
 			return err
@@ -135,7 +137,9 @@ func (m *Manager) presentSecrets(
 
 // secretsOf is presentSecrets for a content, which it may change, and that of the
 // user part.
-func (m *Manager) secretsOf(id string, doc *document.Document, at ledger.Position, part *document.Document) func(string) string {
+func (m *Manager) secretsOf(
+	id string, doc *document.Document, at ledger.Position, part *document.Document,
+) func(string) string {
 	c, err := m.content(id, doc, at, part)
 	if err != nil {
 		return func(string) string { return masked }
@@ -161,7 +165,8 @@ func (m *Manager) maskStored(effects []state.Effect, version uint64, redact func
 		switch {
 		case e.Value == "":
 			continue
-		case (e.Part == document.PartField || e.Part == document.PartShared) && !open[e.Field], e.Part == document.PartKey && secret[e.Field]:
+		case (e.Part == document.PartField || e.Part == document.PartShared) &&
+			!open[e.Field], e.Part == document.PartKey && secret[e.Field]:
 			e.Value = state.JSONText(masked)
 		case e.Part == document.PartSharedMemory && e.Value == "null":
 		case e.Part == document.PartMemory, e.Part == document.PartSharedMemory:

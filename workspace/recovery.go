@@ -324,7 +324,8 @@ func (m *Manager) noteTaken(ctx context.Context, l *ledger.Ledger, taken ledger.
 // logDropped logs the dead letters that had to go.
 func (m *Manager) logDropped(ctx context.Context, user string, dropped []ledger.DeadLetter) {
 	for _, d := range dropped {
-		m.raise(ctx, alarmDropped, user, errors.New(d.Reason), slog.String("message", d.Message.ID), slog.String("run", d.RunID))
+		m.raise(ctx, alarmDropped, user, errors.New(d.Reason), slog.String("message", d.Message.ID),
+			slog.String("run", d.RunID))
 	}
 }
 

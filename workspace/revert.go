@@ -72,7 +72,9 @@ func (m *Manager) tryRevert(ctx context.Context, l *ledger.Ledger, r RevertTo, o
 }
 
 // contentAt returns the content at a version.
-func (m *Manager) contentAt(ctx context.Context, l *ledger.Ledger, h *ledger.Head, version uint64) (*liveContent, error) {
+func (m *Manager) contentAt(
+	ctx context.Context, l *ledger.Ledger, h *ledger.Head, version uint64,
+) (*liveContent, error) {
 	at, doc, err := l.ContentAt(ctx, h, version)
 	if err != nil {
 		return nil, err
@@ -111,7 +113,9 @@ func (c *liveContent) open(past *liveContent) func(part, field string) bool {
 // nothing.
 func (c *liveContent) revertTo(past *liveContent) ([]state.Effect, error) {
 	open := c.open(past)
-	effects := c.doc.RevertFields(past.doc, func(part, field string) bool { return part == document.PartSetting || open(part, field) })
+	effects := c.doc.RevertFields(past.doc, func(part, field string) bool {
+		return part == document.PartSetting || open(part, field)
+	})
 	if len(effects) == 0 {
 		return nil, nil
 	}

@@ -41,7 +41,8 @@ func newSummary(user string, h *ledger.Head) Summary {
 		return Summary{UserID: user, Deleting: h.Sweeping}
 	}
 	s := Summary{
-		UserID: user, Title: cmp.Or(h.Name, h.Title), Version: h.Version, Oldest: h.Oldest(), Seq: h.Seq, Revision: h.Revision(), LastActive: h.Updated, KeyID: h.KeyID(),
+		UserID: user, Title: cmp.Or(h.Name, h.Title), Version: h.Version, Oldest: h.Oldest(), Seq: h.Seq,
+		Revision: h.Revision(), LastActive: h.Updated, KeyID: h.KeyID(),
 		Queued: h.Waiting(), DeadLetters: h.DeadLetters.Count, Suspended: h.Suspended, Bytes: h.RecordBytes,
 	}
 	if h.Snapshot != nil {

@@ -343,5 +343,7 @@ func (c *liveContent) mayDecide(agent string, call Suspended, kind tool.Decision
 
 // maySay reports whether an agent may write the conversation.
 func (c *liveContent) maySay(agent string) bool {
-	return slices.ContainsFunc(c.state.As(agent).Fields(), func(f state.FieldInfo) bool { return f.Name == state.Messages.Name && f.Writable })
+	return slices.ContainsFunc(c.state.As(agent).Fields(), func(f state.FieldInfo) bool {
+		return f.Name == state.Messages.Name && f.Writable
+	})
 }

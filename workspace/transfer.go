@@ -47,7 +47,9 @@ func (m *Manager) Export(ctx context.Context, userID string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		out := exportJSON{Format: exportFormat, UserID: userID, Content: c.Content.Encode(), Copy: c, Data: map[string][]byte{}}
+		out := exportJSON{
+			Format: exportFormat, UserID: userID, Content: c.Content.Encode(), Copy: c, Data: map[string][]byte{},
+		}
 		values := m.data(userID)
 		for e, err := range values.List(ctx, values.Prefix(), "", true) {
 			if err != nil {

@@ -34,7 +34,9 @@ func (m *Manager) keepUnfinished(user string, doc *document.Document, u ledger.U
 	}
 	next, err := c.nextNumber()
 	if text := strings.TrimRight(u.Live.Text, " \t\r\n"); err == nil && text != "" && u.Live.Message >= next {
-		err = c.state.History().Append(state.InferenceResult{Stop: state.StopInterrupted, Output: []state.Message{state.AssistantText(text)}})
+		err = c.state.History().Append(state.InferenceResult{
+			Stop: state.StopInterrupted, Output: []state.Message{state.AssistantText(text)},
+		})
 	}
 	if err != nil {
 		return nil, err

@@ -92,7 +92,9 @@ const maxGlimpses = 64
 //
 // Called within a run of the user, it ends that run, as Delete does.
 func (m *Manager) DeleteUser(ctx context.Context, userID string) error {
-	return m.operate(ctx, work.Operation{Kind: opDeleteUser, UserID: Shared(userID)}, func(ctx context.Context, l *ledger.Ledger) error {
+	return m.operate(ctx, work.Operation{
+		Kind: opDeleteUser, UserID: Shared(userID),
+	}, func(ctx context.Context, l *ledger.Ledger) error {
 		if _, err := l.Close(ctx, true); err != nil {
 			return err
 		}

@@ -24,7 +24,9 @@ import (
 // newer one.
 func (m *Manager) Verify(ctx context.Context, userID string) (work.Report, error) {
 	var report work.Report
-	err := m.observe(ctx, "verify", work.Operation{Kind: work.OpVerify, UserID: userID}, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {
+	err := m.observe(ctx, "verify", work.Operation{
+		Kind: work.OpVerify, UserID: userID,
+	}, func(ctx context.Context, l *ledger.Ledger, op *operation) (err error) {
 		report, err = l.Verify(ctx, func(h *ledger.Head, doc *document.Document) error {
 			if _, err := m.content(userID, doc, h.Position(), nil); err != nil {
 				return err

@@ -59,7 +59,9 @@ func (v *View) As(agent string) *View {
 	for i := range as.DeadLetters {
 		as.DeadLetters[i].Message = r.message(as.DeadLetters[i].Message)
 	}
-	as.Notes = slices.DeleteFunc(slices.Clone(v.Notes), func(n work.Note) bool { return n.By != agent || !r.mayReadSaid() })
+	as.Notes = slices.DeleteFunc(slices.Clone(v.Notes), func(n work.Note) bool {
+		return n.By != agent || !r.mayReadSaid()
+	})
 	return &as
 }
 
@@ -131,7 +133,10 @@ func (m *Manager) readView(ctx context.Context, l *ledger.Ledger, version *uint6
 		if err != nil {
 			return err
 		}
-		*v = View{Workspace: c.Workspace, Exists: h.Exists(), Version: at.Version, Chain: at.Chain, Oldest: h.Oldest(), LastActive: h.Updated}
+		*v = View{
+			Workspace: c.Workspace, Exists: h.Exists(), Version: at.Version, Chain: at.Chain, Oldest: h.Oldest(),
+			LastActive: h.Updated,
+		}
 		v.state = c.storedState
 		v.numbers = doc.Numbers()
 		if v.Notes, err = l.Notes(ctx, h); err != nil {
@@ -198,7 +203,9 @@ func (v *View) addMessages(ctx context.Context, l *ledger.Ledger, h *ledger.Head
 		if err != nil {
 			return err
 		}
-		v.DeadLetters = append(v.DeadLetters, DeadLetter{msg, d.RunID, d.Attempts, d.At, d.Reason, d.Message.Stands && doc.EndsWith(msg.ID)})
+		v.DeadLetters = append(v.DeadLetters, DeadLetter{
+			msg, d.RunID, d.Attempts, d.At, d.Reason, d.Message.Stands && doc.EndsWith(msg.ID),
+		})
 	}
 	return nil
 }
@@ -258,7 +265,9 @@ func (v *View) Messages(after, n int) iter.Seq[NumberedMessage] {
 		behind = number
 	}
 	if n >= 0 && n < len(list) {
-		lowest := slices.SortedFunc(slices.Values(list), func(a, b NumberedMessage) int { return cmp.Compare(a.Number, b.Number) })[:n]
+		lowest := slices.SortedFunc(slices.Values(list), func(a, b NumberedMessage) int {
+			return cmp.Compare(a.Number, b.Number)
+		})[:n]
 		list = slices.DeleteFunc(list, func(m NumberedMessage) bool { return n == 0 || m.Number > lowest[n-1].Number })
 	}
 	return slices.Values(list)

@@ -79,7 +79,8 @@ type liveContent struct {
 // has at a position. If it shares something, that is the one of the user part,
 // nil for an empty one.
 func newLiveContent(
-	user string, schema *state.Schema, doc *document.Document, at ledger.Position, shares *sharing, part *document.Document,
+	user string, schema *state.Schema, doc *document.Document, at ledger.Position, shares *sharing,
+	part *document.Document,
 ) (*liveContent, error) {
 	view, p := doc, (*userPart)(nil)
 	if shares != nil {

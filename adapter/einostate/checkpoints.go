@@ -141,5 +141,6 @@ func change(ctx context.Context, fn func(map[string]Checkpoint)) error {
 // first interrupt finds what is wrong.
 func keeps(r *adk.Runner) bool {
 	kept := reflect.ValueOf(r).Elem().FieldByName("store")
-	return kept.IsValid() && kept.Kind() == reflect.Interface && kept.Elem().IsValid() && kept.Elem().Type() == reflect.TypeFor[checkpoints]()
+	return kept.IsValid() && kept.Kind() == reflect.Interface && kept.Elem().IsValid() &&
+		kept.Elem().Type() == reflect.TypeFor[checkpoints]()
 }

@@ -69,7 +69,8 @@ func Handle(
 // play lets the agent go on, or begin, until it ends or is interrupted. Those that
 // are resumed next keep their checkpoints.
 func (at *resumption) play(
-	ctx context.Context, r *adk.Runner, run *workspace.Run, onEvent func(context.Context, *workspace.Run, *adk.AgentEvent), next []*resumption,
+	ctx context.Context, r *adk.Runner, run *workspace.Run, onEvent func(context.Context, *workspace.Run, *adk.AgentEvent),
+	next []*resumption,
 ) error {
 	events, err := at.start(ctx, r, run)
 	if err != nil {
@@ -109,7 +110,9 @@ func decidedCheckpoints(run *workspace.Run) (decided []*resumption, err error) {
 	}
 	all := CheckpointField.GetOr(run.State(), nil)
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		nested := slices.ContainsFunc(slices.Collect(maps.Values(all[id].Interrupts)), func(in Interrupt) bool { return in.Outer })
+		nested := slices.ContainsFunc(slices.Collect(maps.Values(all[id].Interrupts)), func(in Interrupt) bool {
+			return in.Outer
+		})
 		targets, made := map[string]any{}, nested
 		for key, in := range all[id].Interrupts {
 			if len(key) < minKey {
@@ -143,7 +146,9 @@ func decidedCheckpoints(run *workspace.Run) (decided []*resumption, err error) {
 }
 
 // start resumes the agent from its checkpoint, or runs it with the conversation.
-func (at *resumption) start(ctx context.Context, r *adk.Runner, run *workspace.Run) (*adk.AsyncIterator[*adk.AgentEvent], error) {
+func (at *resumption) start(
+	ctx context.Context, r *adk.Runner, run *workspace.Run,
+) (*adk.AsyncIterator[*adk.AgentEvent], error) {
 	if at.targets == nil {
 		msgs, err := FromMessages(state.Messages.GetOr(run.State(), nil)...)
 		if err != nil {
@@ -268,7 +273,9 @@ func reopen(st *state.State, key string) error {
 // suspend suspends the calls in which interrupts have happened, and notes them
 // in the checkpoint. It deletes checkpoints of calls that wait no longer, but for
 // those that are resumed next.
-func (at *resumption) suspend(ctx context.Context, run *workspace.Run, interrupts []*adk.InterruptCtx, next []*resumption) error {
+func (at *resumption) suspend(
+	ctx context.Context, run *workspace.Run, interrupts []*adk.InterruptCtx, next []*resumption,
+) error {
 	calls := map[string]Interrupt{}
 	msgs := state.Messages.GetOr(run.State(), nil)
 	for _, in := range interrupts {

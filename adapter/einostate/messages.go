@@ -74,7 +74,9 @@ func decodeMessage(m *schema.Message) (e provider.Entry, err error) {
 		e.Parts = append(e.Parts, provider.Part{Kind: provider.PartText, Text: m.Content})
 	}
 	for _, c := range m.ToolCalls {
-		p := provider.Part{Kind: provider.PartCall, ID: c.ID, Name: c.Function.Name, Input: provider.Arguments(c.Function.Arguments)}
+		p := provider.Part{
+			Kind: provider.PartCall, ID: c.ID, Name: c.Function.Name, Input: provider.Arguments(c.Function.Arguments),
+		}
 		if c.Type != "function" || c.Index != nil || c.Extra != nil {
 			own, err := extraOf(c.Extra)
 			if err != nil {
@@ -176,7 +178,8 @@ func (in members) set(name, text string) {
 
 // inner are the members of the object in which a part of a kind has what it says.
 var inner = map[provider.PartKind]string{
-	provider.PartThinking: "reasoning", provider.PartImage: "image", provider.PartAudio: "audio", provider.PartFile: "file",
+	provider.PartThinking: "reasoning", provider.PartImage: "image", provider.PartAudio: "audio",
+	provider.PartFile: "file",
 }
 
 func decodeParts[T any](own []T) (parts []provider.Part, err error) {
@@ -207,7 +210,8 @@ func decodePart(in members) (p provider.Part, err error) {
 			continue
 		}
 		said := provider.Part{
-			Kind: kind, Text: m.take("text"), MIME: m.take("mime_type"), Data: m.take("base64data"), URL: m.take("url"), Name: m.take("name"),
+			Kind: kind, Text: m.take("text"), MIME: m.take("mime_type"), Data: m.take("base64data"), URL: m.take("url"),
+			Name: m.take("name"),
 		}
 		if said.Text+said.Data+said.URL != "" && len(in) <= 3 {
 			in[name], err = state.JSONOf(m)

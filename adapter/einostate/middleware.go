@@ -71,7 +71,9 @@ type turnKey struct{}
 
 func turnOf(ctx context.Context) *turn { return ctx.Value(turnKey{}).(*turn) }
 
-func (m *middleware) BeforeAgent(ctx context.Context, c *adk.ChatModelAgentContext) (context.Context, *adk.ChatModelAgentContext, error) {
+func (m *middleware) BeforeAgent(
+	ctx context.Context, c *adk.ChatModelAgentContext,
+) (context.Context, *adk.ChatModelAgentContext, error) {
 	var tools []*tool.Tool
 	for _, t := range c.Tools {
 		if own, ok := t.(*boundTool); ok {
@@ -87,7 +89,9 @@ func (m *middleware) BeforeAgent(ctx context.Context, c *adk.ChatModelAgentConte
 	return context.WithValue(ctx, resumptionKey{}, nil), c, nil
 }
 
-func (m *middleware) BeforeModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
+func (m *middleware) BeforeModelRewriteState(
+	ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext,
+) (context.Context, *adk.ChatModelAgentState, error) {
 	t := turnOf(ctx)
 	err := t.end(s.Messages)
 	if err == nil && !t.begun {
@@ -109,7 +113,9 @@ func (t *turn) begin(ctx context.Context, s *adk.ChatModelAgentState) error {
 	for _, usable := range t.Tools() {
 		hidden[usable.Name()] = false
 	}
-	s.ToolInfos = slices.DeleteFunc(slices.Clone(s.ToolInfos), func(info *schema.ToolInfo) bool { return hidden[info.Name] })
+	s.ToolInfos = slices.DeleteFunc(slices.Clone(s.ToolInfos), func(info *schema.ToolInfo) bool {
+		return hidden[info.Name]
+	})
 	var err error
 	if t.resumed != nil {
 		s.Messages, err = t.resumed.catchUp(s.Messages)
@@ -173,7 +179,9 @@ func (t *turn) answer(msgs ...*schema.Message) error {
 	return err
 }
 
-func (m *middleware) AfterModelRewriteState(ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext) (context.Context, *adk.ChatModelAgentState, error) {
+func (m *middleware) AfterModelRewriteState(
+	ctx context.Context, s *adk.ChatModelAgentState, _ *adk.ModelContext,
+) (context.Context, *adk.ChatModelAgentState, error) {
 	said := s.Messages[len(s.Messages)-1]
 	output, err := Messages(said)
 	if err == nil {
@@ -212,7 +220,9 @@ func (m *middleware) AfterAgent(ctx context.Context, s *adk.ChatModelAgentState)
 	return ctx, turnOf(ctx).end(s.Messages)
 }
 
-func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.InvokableToolCallEndpoint, c *adk.ToolContext) (adk.InvokableToolCallEndpoint, error) {
+func (m *middleware) WrapInvokableToolCall(
+	ctx context.Context, next adk.InvokableToolCallEndpoint, c *adk.ToolContext,
+) (adk.InvokableToolCallEndpoint, error) {
 	t := turnOf(ctx)
 	if r, ok := t.Answered(inside.KeyOfID(t.State(), c.CallID)); ok { // before an interrupt, or because its answer was cut
 		return func(context.Context, string, ...einotool.Option) (string, error) { return r.Text(), nil }, nil
@@ -229,7 +239,9 @@ func (m *middleware) WrapInvokableToolCall(ctx context.Context, next adk.Invokab
 	}, nil
 }
 
-func (m *middleware) WrapModel(ctx context.Context, next model.BaseModel[*schema.Message], _ *adk.ModelContext) (model.BaseModel[*schema.Message], error) {
+func (m *middleware) WrapModel(
+	ctx context.Context, next model.BaseModel[*schema.Message], _ *adk.ModelContext,
+) (model.BaseModel[*schema.Message], error) {
 	p := &prompter{next: next, turn: turnOf(ctx)}
 	p.window = p.turn.Window(ctx, m.Window)
 	if m.Context != nil {
@@ -247,7 +259,9 @@ type prompter struct {
 	context string
 }
 
-func (p *prompter) Generate(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+func (p *prompter) Generate(
+	ctx context.Context, msgs []*schema.Message, opts ...model.Option,
+) (*schema.Message, error) {
 	msgs, err := p.prompt(ctx, msgs, opts)
 	if err != nil {
 		return nil, err
@@ -255,7 +269,9 @@ func (p *prompter) Generate(ctx context.Context, msgs []*schema.Message, opts ..
 	return p.next.Generate(ctx, msgs, opts...)
 }
 
-func (p *prompter) Stream(ctx context.Context, msgs []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+func (p *prompter) Stream(
+	ctx context.Context, msgs []*schema.Message, opts ...model.Option,
+) (*schema.StreamReader[*schema.Message], error) {
 	msgs, err := p.prompt(ctx, msgs, opts)
 	if err != nil {
 		return nil, err

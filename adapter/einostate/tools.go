@@ -50,7 +50,9 @@ type boundTool struct {
 func (t *boundTool) Info(context.Context) (*schema.ToolInfo, error) { return t.info, nil }
 
 func (t *boundTool) InvokableRun(ctx context.Context, args string, _ ...einotool.Option) (string, error) {
-	result, err := t.call(ctx, state.ToolCall{ID: compose.GetToolCallID(ctx), Name: t.tool.Name(), Input: state.JSON(args)})
+	result, err := t.call(ctx, state.ToolCall{
+		ID: compose.GetToolCallID(ctx), Name: t.tool.Name(), Input: state.JSON(args),
+	})
 	if errors.Is(err, tool.ErrSuspended) {
 		return "", einotool.Interrupt(ctx, waiting(err.Error()))
 	}

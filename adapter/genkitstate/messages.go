@@ -15,7 +15,8 @@ import (
 )
 
 // Format is the format of Genkit's messages, for Messages and From.
-var Format = provider.NewMessageFormat("genkit", provider.MessageCodec[*ai.Message]{Decode: decodeMessage, Encode: encodeMessage})
+var Format = provider.NewMessageFormat("genkit",
+	provider.MessageCodec[*ai.Message]{Decode: decodeMessage, Encode: encodeMessage})
 
 // Messages returns the messages of a conversation of Genkit. From gives them
 // back, with all parts and metadata.

@@ -162,7 +162,8 @@ func answered(t *loop.Turn, msgs []*ai.Message) ([]*ai.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		own, _ = transcript.Repair(inside.WithKeys(t.State(), own), adjacent, transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
+		own, _ = transcript.Repair(inside.WithKeys(t.State(), own), adjacent,
+			transcript.Policy{AnswerCalls: true, Suspended: t.Suspended()})
 		return From(own...)
 	}
 	return msgs, nil
@@ -219,7 +220,9 @@ func (g *generation) ask(
 	if err != nil {
 		return nil, err
 	}
-	result := state.InferenceResult{Output: output, StartedAt: began, Stop: stops[resp.FinishReason], StopWord: string(resp.FinishReason)}
+	result := state.InferenceResult{
+		Output: output, StartedAt: began, Stop: stops[resp.FinishReason], StopWord: string(resp.FinishReason),
+	}
 	if result.Stop == state.StopUnknown && len(resp.ToolRequests()) > 0 { // plugins say so of calls
 		result.Stop = state.StopCalls
 	}
@@ -353,7 +356,9 @@ func usable(t *loop.Turn, defs []*ai.ToolDefinition) []*ai.ToolDefinition {
 	for _, usable := range t.Tools() {
 		offered[usable.Name()] = true
 	}
-	defs = slices.DeleteFunc(slices.Clone(defs), func(d *ai.ToolDefinition) bool { return t.Has(d.Name) && !offered[d.Name] })
+	defs = slices.DeleteFunc(slices.Clone(defs), func(d *ai.ToolDefinition) bool {
+		return t.Has(d.Name) && !offered[d.Name]
+	})
 	slices.SortFunc(defs, func(a, b *ai.ToolDefinition) int { return cmp.Compare(a.Name, b.Name) })
 	return defs
 }

@@ -85,7 +85,9 @@ func (s *step) elsewhere(t *loop.Turn) bool {
 
 // isIdle reports whether all open calls of the step wait.
 func (s *step) isIdle(t *loop.Turn) bool {
-	return !slices.Contains(s.restarted, true) && !slices.ContainsFunc(t.Pending(), func(c state.ToolCall) bool { return s.has(t, c) })
+	return !slices.Contains(s.restarted, true) && !slices.ContainsFunc(t.Pending(), func(c state.ToolCall) bool {
+		return s.has(t, c)
+	})
 }
 
 // stepOf returns the last step of a conversation in which a call waits, or nil.
@@ -215,7 +217,9 @@ func (s *step) conversation() []*ai.Message {
 func (s *step) leave(resp *ai.ModelResponse, left []*ai.Part) *ai.ModelResponse {
 	rest, made := *s.message, *s.message
 	rest.Content = left
-	made.Content = slices.DeleteFunc(slices.Clone(s.message.Content), func(p *ai.Part) bool { return slices.Contains(left, p) })
+	made.Content = slices.DeleteFunc(slices.Clone(s.message.Content), func(p *ai.Part) bool {
+		return slices.Contains(left, p)
+	})
 	req := *resp.Request
 	req.Messages = (&step{before: s.before, message: &made, results: s.results}).conversation()
 	if !slices.ContainsFunc(made.Content, (*ai.Part).IsToolRequest) {

@@ -120,7 +120,8 @@ const roundedNote = "Integers above 2^53 in this result may be rounded."
 // content is preferred to it, because of its digits.
 func content(result *mcp.CallToolResult) (state.JSON, error) {
 	structured, contents := result.StructuredContent, result.Content
-	if text, ok := onlyText(contents); ok && state.JSON(text).Valid() && (structured == nil || isJSONOf(text, structured)) {
+	if text, ok := onlyText(contents); ok && state.JSON(text).Valid() &&
+		(structured == nil || isJSONOf(text, structured)) {
 		return state.JSON(text), nil
 	}
 	if isRounded(structured) {

@@ -88,7 +88,8 @@ func (c *Context) present() context.Context {
 // isOver reports whether the context has ended otherwise than with its parent. The
 // caller holds mu.
 func (c *Context) isOver() bool {
-	return c.ended || c.by.Other != nil && c.by.Other.Err() != nil || !c.deadline.IsZero() && !time.Now().Before(c.deadline)
+	return c.ended || c.by.Other != nil && c.by.Other.Err() != nil ||
+		!c.deadline.IsZero() && !time.Now().Before(c.deadline)
 }
 
 // make returns a context of package context with the bounds. The caller holds mu.

@@ -85,7 +85,8 @@ func IDOf(id, key string) string {
 
 // Valid reports whether a text may be a key.
 func Valid(key string) bool {
-	return key != "" && len(key) <= maxBytes && strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+	return key != "" && len(key) <= maxBytes &&
+		strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 }
 
 // Masks replaces keys in texts by key_1, key_2 … in the order in which they

@@ -43,7 +43,8 @@ func isInside(text string, place int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:place])
 	after, _ := utf8.DecodeRuneInString(text[place:])
 	const joiner = '\u200d'
-	return unicode.Is(unicode.M, after) || before == joiner || after == joiner || 0x1f3fb <= after && after <= 0x1f3ff || // a tone of skin
+	// a tone of skin
+	return unicode.Is(unicode.M, after) || before == joiner || after == joiner || 0x1f3fb <= after && after <= 0x1f3ff ||
 		min(before, after) >= 0x1f1e6 && max(before, after) <= 0x1f1ff || // the letters of a flag
 		strings.Contains(text[max(place-len(mask)+1, 0):min(place+len(mask)-1, len(text))], mask)
 }

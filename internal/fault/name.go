@@ -28,7 +28,8 @@ func CheckName(path, text string) *Error {
 // apart are part of some scripts, and so are spaces of other kinds.
 func CheckTitle(path, text string) *Error {
 	return checkText(path, text, func(r rune) bool {
-		return !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) && r != '\u2028' && r != '\u2029' && r != '\ufeff'
+		return !unicode.IsControl(r) && !unicode.Is(unicode.Bidi_Control, r) && r != '\u2028' && r != '\u2029' &&
+			r != '\ufeff'
 	})
 }
 

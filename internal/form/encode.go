@@ -88,7 +88,8 @@ const (
 func (w *writer) text(text string) {
 	from := len(w.dst)
 	w.dst = jsontext.AppendQuote(w.dst, text)
-	if quoted := w.dst[from:]; bytes.Contains(quoted, []byte(lineSeparator)) || bytes.Contains(quoted, []byte(paragraphSeparator)) {
+	if quoted := w.dst[from:]; bytes.Contains(quoted, []byte(lineSeparator)) ||
+		bytes.Contains(quoted, []byte(paragraphSeparator)) {
 		quoted = bytes.ReplaceAll(quoted, []byte(lineSeparator), []byte(`\u2028`))
 		quoted = bytes.ReplaceAll(quoted, []byte(paragraphSeparator), []byte(`\u2029`))
 		w.dst = append(w.dst[:from], quoted...)

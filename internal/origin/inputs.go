@@ -59,5 +59,6 @@ func isBroken(input state.JSON) bool {
 // isTextTool reports whether a call is one of a custom tool of OpenAI, whose input is
 // a text.
 func isTextTool(call jsontext.Object) bool {
-	return call.Object(OpenAI).String("kind") == "custom" || call.Object(OpenAIResponses).String("type") == "custom_tool_call"
+	return call.Object(OpenAI).String("kind") == "custom" ||
+		call.Object(OpenAIResponses).String("type") == "custom_tool_call"
 }

@@ -57,7 +57,8 @@ func Pieces(msgs []state.Message) (pieces []Piece) {
 		for _, raw := range parts {
 			part, _ := jsontext.Members(raw) // none if it is not an object
 			isMember := func(m jsontext.Member) bool { return slices.Contains(media, m.Name) }
-			if data := Said(raw); len(data) > 0 && (slices.Contains(media, part.String("type")) || slices.ContainsFunc(part, isMember)) {
+			if data := Said(raw); len(data) > 0 &&
+				(slices.Contains(media, part.String("type")) || slices.ContainsFunc(part, isMember)) {
 				pieces = append(pieces, Piece{i, true, false, callkey.Derive(data[0]), data[0], string(raw)})
 			}
 		}

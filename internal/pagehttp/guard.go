@@ -28,10 +28,11 @@ const (
 
 // Config says what a Guard lets in.
 type Config struct {
-	Package string          // that has the handler, for errors and the log
-	Methods string          // that pages of trusted origins may use
-	Trusted []string        // origins whose pages may send requests with the cookies of the user
-	Hosts   []string        // the names under which a proxy on this machine reaches the server, besides localhost and addresses
+	Package string   // that has the handler, for errors and the log
+	Methods string   // that pages of trusted origins may use
+	Trusted []string // origins whose pages may send requests with the cookies of the user
+	// the names under which a proxy on this machine reaches the server, besides localhost and addresses
+	Hosts   []string
 	MaxBody int64           // default 8 MiB
 	Logger  *slog.Logger    // of errors whose text is not shown (default: slog.Default)
 	Status  func(error) int // of HTTP
@@ -201,7 +202,8 @@ func (g *Guard) Explain(w http.ResponseWriter, r *http.Request, err error) (stat
 		text = http.StatusText(status)
 	}
 	if status >= http.StatusInternalServerError {
-		g.Logger.LogAttrs(r.Context(), slog.LevelWarn, g.Package+": request failed", slog.String("path", r.URL.Path), slog.Any("error", err))
+		g.Logger.LogAttrs(r.Context(), slog.LevelWarn, g.Package+": request failed",
+			slog.String("path", r.URL.Path), slog.Any("error", err))
 		text = http.StatusText(status)
 	}
 	return status, text

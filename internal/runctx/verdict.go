@@ -50,7 +50,8 @@ func Answer(c state.ToolCall, by string, content state.JSON, failed bool) state.
 // Expiry returns the result of a call about which nobody has decided in time, which
 // the model reads.
 func Expiry(c state.ToolCall) state.ToolResultMessage {
-	return Verdict{Kind: VerdictExpired}.Of(state.ToolError(c, "The call was not made: nobody has decided about it in time."))
+	return Verdict{Kind: VerdictExpired}.Of(state.ToolError(c,
+		"The call was not made: nobody has decided about it in time."))
 }
 
 // Of returns a result with the verdict.

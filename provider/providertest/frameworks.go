@@ -31,7 +31,8 @@ import (
 func RunMessages[M any](t *testing.T, format *provider.MessageFormat[M], conversation []M) {
 	s := &messageSuite[M]{format, conversation}
 	runLaws(t, []law{
-		{"RoundTrip", s.roundTrip}, {"Neighbors", s.neighbors}, {"Changes", s.changes}, {"Omissions", s.omissions}, {"Zero", s.zero},
+		{"RoundTrip", s.roundTrip}, {"Neighbors", s.neighbors}, {"Changes", s.changes}, {"Omissions", s.omissions},
+		{"Zero", s.zero},
 	})
 }
 
@@ -71,7 +72,9 @@ func (s *messageSuite[M]) neighbors(t *testing.T) {
 }
 
 func (s *messageSuite[M]) changes(t *testing.T) {
-	requireChanged(t, s.decode(t, s.conversation...), func(changed []state.Message) string { return show(s.encode(t, changed)) })
+	requireChanged(t, s.decode(t, s.conversation...), func(changed []state.Message) string {
+		return show(s.encode(t, changed))
+	})
 }
 
 func (s *messageSuite[M]) omissions(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 
 // odd are values of kinds that most members do not have.
 var odd = []any{
-	json.Number("7"), json.Number("-1e400"), "x", "", true, array{}, array{json.Number("7")}, array{nil}, array{object{}}, object{}, object{"x": "y"},
+	json.Number("7"), json.Number("-1e400"), "x", "", true, array{}, array{json.Number("7")}, array{nil}, array{object{}},
+	object{}, object{"x": "y"},
 }
 
 // hostile tests that no body makes the format panic. A body is decoded and comes
@@ -22,7 +23,8 @@ var odd = []any{
 func (s *suite) hostile(t *testing.T) {
 	deep := strings.Repeat(`{"a":[`, 5000)
 	bodies := [][]byte{
-		nil, {}, []byte("null"), []byte("{}"), []byte("[]"), []byte(`"x"`), []byte("7"), []byte("{"), []byte(`{"a":1,"a":2}`), []byte("{\"a\":\"\xff\"}"),
+		nil, {}, []byte("null"), []byte("{}"), []byte("[]"), []byte(`"x"`), []byte("7"), []byte("{"), []byte(`{"a":1,"a":2}`),
+		[]byte("{\"a\":\"\xff\"}"),
 		[]byte(deep), []byte(deep + strings.Repeat("]}", 5000)),
 	}
 	for _, e := range s.exchanges {
@@ -80,7 +82,8 @@ func (s *suite) requireSafe(t *testing.T, body []byte) {
 	request, err := s.format.DecodeRequest(body)
 	if err != nil {
 		requireKnown(t, err, body)
-	} else if encoded, omitted, err := s.format.EncodeRequest(request); err != nil || len(omitted) > 0 || !equal(body, encoded) {
+	} else if encoded, omitted, err := s.format.EncodeRequest(request); err != nil || len(omitted) > 0 ||
+		!equal(body, encoded) {
 		t.Fatalf("EncodeRequest: %v, omitted: %v. The request\n%s\nbecame\n%s", err, omitted, body, encoded)
 	}
 	result, err := s.format.DecodeResponse(body)

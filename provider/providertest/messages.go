@@ -41,7 +41,9 @@ func (s *suite) omissions(t *testing.T) {
 			continue
 		}
 		t.Run(e.name, func(t *testing.T) {
-			request, err := s.format.DecodeRequest(withMembers(t, e.request, func(n int) any { return fmt.Sprintf("tok%dx", 10_000+n) }))
+			request, err := s.format.DecodeRequest(withMembers(t, e.request, func(n int) any {
+				return fmt.Sprintf("tok%dx", 10_000+n)
+			}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +88,9 @@ func (s *suite) repairs(t *testing.T) {
 func requireValid(t *testing.T, msgs []state.Message, format *provider.Format) {
 	t.Helper()
 	// A conversation without messages is not sent.
-	findings := slices.DeleteFunc(transcript.Check(msgs, format.Profile()), func(f transcript.Finding) bool { return f.Rule == "no-messages" })
+	findings := slices.DeleteFunc(transcript.Check(msgs, format.Profile()), func(f transcript.Finding) bool {
+		return f.Rule == "no-messages"
+	})
 	if len(findings) > 0 {
 		t.Fatalf("Check finds %v in\n%s", findings, raws(msgs))
 	}
@@ -163,21 +167,29 @@ func (w *writer) oneOf(texts ...string) string { return texts[w.IntN(len(texts))
 var (
 	userParts = []string{
 		`{"type":"text","text":"@"}`, `{"type":"text","text":"@","cache_control":{"type":"@"}}`,
-		`{"type":"image","mimeType":"image/png","data":"DATA"}`, `{"type":"image_url","image_url":{"url":"https://e.org/@.png","detail":"@"}}`,
+		`{"type":"image","mimeType":"image/png","data":"DATA"}`,
+		`{"type":"image_url","image_url":{"url":"https://e.org/@.png","detail":"@"}}`,
 		`{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"DATA"},"cache_control":{"type":"@"}}`,
-		`{"type":"audio","mimeType":"audio/wav","data":"DATA"}`, `{"type":"input_audio","input_audio":{"data":"DATA","format":"mp3"}}`,
+		`{"type":"audio","mimeType":"audio/wav","data":"DATA"}`,
+		`{"type":"input_audio","input_audio":{"data":"DATA","format":"mp3"}}`,
 		`{"type":"resource","resource":{"uri":"file:///@.pdf","mimeType":"application/pdf","blob":"DATA"}}`,
-		`{"type":"file","file":{"filename":"@.pdf","file_data":"data:application/pdf;base64,DATA"}}`, `{"type":"input_image","file_id":"@"}`,
-		`{"type":"resource_link","uri":"file:///@","name":"@","description":"@"}`, `{"inlineData":{"mimeType":"video/mp4","data":"DATA"}}`,
+		`{"type":"file","file":{"filename":"@.pdf","file_data":"data:application/pdf;base64,DATA"}}`,
+		`{"type":"input_image","file_id":"@"}`,
+		`{"type":"resource_link","uri":"file:///@","name":"@","description":"@"}`,
+		`{"inlineData":{"mimeType":"video/mp4","data":"DATA"}}`,
 		`{"type":"never_heard_of","never":"@"}`,
 	}
 	assistantParts = []string{
-		`{"type":"text","text":"@","citations":[{"type":"@"}]}`, `{"type":"output_text","text":"@"}`, `{"type":"refusal","refusal":"@"}`,
-		`{"type":"thinking","thinking":"@","signature":"@"}`, `{"thought":true,"text":"@"}`, `{"type":"never_heard_of","never":"@"}`,
+		`{"type":"text","text":"@","citations":[{"type":"@"}]}`, `{"type":"output_text","text":"@"}`,
+		`{"type":"refusal","refusal":"@"}`,
+		`{"type":"thinking","thinking":"@","signature":"@"}`, `{"thought":true,"text":"@"}`,
+		`{"type":"never_heard_of","never":"@"}`,
 	}
 	resultContents = []string{
-		`"@"`, `{"a":"@","b":1.0}`, `["@",null]`, `7`, `null`, `""`, `[]`, `[{"type":"text","text":"@"},{"type":"image","mimeType":"image/png","data":"DATA"}]`,
-		`[{"type":"text","text":"@"},{"type":"resource","resource":{"uri":"file:///a","text":"@"}}]`, `[{"id":"@","score":1}]`,
+		`"@"`, `{"a":"@","b":1.0}`, `["@",null]`, `7`, `null`, `""`, `[]`,
+		`[{"type":"text","text":"@"},{"type":"image","mimeType":"image/png","data":"DATA"}]`,
+		`[{"type":"text","text":"@"},{"type":"resource","resource":{"uri":"file:///a","text":"@"}}]`,
+		`[{"id":"@","score":1}]`,
 	}
 )
 
@@ -222,9 +234,11 @@ func (w *writer) conversation(t *testing.T) (msgs []state.Message) {
 			add(`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"` + id + `","name":"f"},"content":` + w.oneOf(resultContents...) + extra("cache_control") + `}`)
 			add(`{"type":"tool_result","role":"tool_result","tool":{"type":"tool","id":"` + more + `","name":"g"},"content":` + w.oneOf(resultContents...) + `,"is_error":true}`)
 		}
-		add(`{"type":"text","role":"assistant","content":` + content(assistantParts) + extra("reasoning_content", "name") + `}`)
+		add(`{"type":"text","role":"assistant","content":` + content(assistantParts) + extra("reasoning_content",
+			"name") + `}`)
 		if w.IntN(4) == 0 {
-			add(`{"type":"` + w.oneOf("memo", "openai_responses.reasoning", "format:never heard of.entry") + `","role":"assistant","item":{"text":"@"}}`)
+			add(`{"type":"` + w.oneOf("memo", "openai_responses.reasoning",
+				"format:never heard of.entry") + `","role":"assistant","item":{"text":"@"}}`)
 		}
 	}
 	return msgs

@@ -68,7 +68,8 @@ func Run(t *testing.T, format *provider.Format, recordings fs.FS) {
 		t.Fatalf("recordings: %v", err)
 	}
 	runLaws(t, []law{
-		{"Requests", s.requests}, {"Null", s.nulls}, {"Changes", s.changes}, {"Omissions", s.omissions}, {"Repair", s.repairs},
+		{"Requests", s.requests}, {"Null", s.nulls}, {"Changes", s.changes}, {"Omissions", s.omissions},
+		{"Repair", s.repairs},
 		{"Tools", s.tools}, {"Responses", s.responses}, {"Usage", s.usage}, {"Streams", s.streams}, {"Hostile", s.hostile},
 	})
 }

@@ -125,16 +125,22 @@ func (s *suite) findings(result state.InferenceResult) int {
 
 // understood describes what a program reads in a result, and what Check finds.
 func (s *suite) understood(result state.InferenceResult) string {
-	return fmt.Sprintln(result.ID, result.CreatedAt, meaning(result.Output), transcript.Check(result.Output, s.format.Profile()))
+	return fmt.Sprintln(result.ID, result.CreatedAt, meaning(result.Output),
+		transcript.Check(result.Output, s.format.Profile()))
 }
 
 // tools tests that tools come back.
 func (s *suite) tools(t *testing.T) {
 	offered := []provider.Tool{
 		{Name: "now"},
-		{Name: "fare", Description: "Tells the fare <&>.", Schema: `{"type":"object","properties":{"to":{"type":"string"},"n":{"maximum":1.0}},"required":["to"]}`},
+		{
+			Name: "fare", Description: "Tells the fare <&>.",
+			Schema: `{"type":"object","properties":{"to":{"type":"string"},"n":{"maximum":1.0}},"required":["to"]}`,
+		},
 	}
-	body, omitted, err := s.format.EncodeRequest(provider.Request{Messages: []state.Message{state.UserText("Hi.")}, Tools: offered})
+	body, omitted, err := s.format.EncodeRequest(provider.Request{
+		Messages: []state.Message{state.UserText("Hi.")}, Tools: offered,
+	})
 	if err != nil || len(omitted) > 0 {
 		t.Fatalf("EncodeRequest of tools: %v, omitted: %v", err, omitted)
 	}
@@ -144,7 +150,8 @@ func (s *suite) tools(t *testing.T) {
 	}
 	for i, tool := range request.Tools {
 		want := offered[i]
-		if tool.Name != want.Name || tool.Description != want.Description || want.Schema != "" && !tool.Schema.Equal(want.Schema) {
+		if tool.Name != want.Name || tool.Description != want.Description ||
+			want.Schema != "" && !tool.Schema.Equal(want.Schema) {
 			t.Fatalf("the tool %v became %v in\n%s", want, tool, body)
 		}
 	}

@@ -43,8 +43,10 @@ func (s *suite) requireResponse(t *testing.T, e exchange) {
 	}
 	stream := s.format.Stream()
 	_, _ = stream.Write(e.response) // never fails
-	if streamed, err := stream.Result(); err != nil || raws(streamed.Output) != raws(result.Output) || streamed.Usage != result.Usage {
-		t.Fatalf("%v: written to a stream, the response says\n%s\nand not\n%s", err, raws(streamed.Output), raws(result.Output))
+	if streamed, err := stream.Result(); err != nil || raws(streamed.Output) != raws(result.Output) ||
+		streamed.Usage != result.Usage {
+		t.Fatalf("%v: written to a stream, the response says\n%s\nand not\n%s", err,
+			raws(streamed.Output), raws(result.Output))
 	}
 }
 

@@ -98,7 +98,9 @@ func editPath(t *testing.T, text []byte, path string, change func(in object, nam
 	return edit(t, text, func(_ int, at string) bool { return at == path }, change)
 }
 
-func edit(t *testing.T, text []byte, isMeant func(i int, path string) bool, change func(in object, name string)) []byte {
+func edit(
+	t *testing.T, text []byte, isMeant func(i int, path string) bool, change func(in object, name string),
+) []byte {
 	t.Helper()
 	value := parse(t, text)
 	i := -1
@@ -296,7 +298,8 @@ func (v *varier) vary(to reflect.Value) {
 		changes = append(changes, func() { to.SetFloat(0) }, func() { to.SetFloat(1.5) })
 	case reflect.Slice:
 		if n := to.Len(); n > 0 {
-			changes = append(changes, func() { to.SetZero() }, func() { to.Set(to.Slice(0, n-1)) }, func() { to.Set(reflect.AppendSlice(to.Slice(0, n), to)) })
+			changes = append(changes, func() { to.SetZero() }, func() { to.Set(to.Slice(0, n-1)) },
+				func() { to.Set(reflect.AppendSlice(to.Slice(0, n), to)) })
 		}
 	case reflect.Pointer:
 		if to.IsNil() {

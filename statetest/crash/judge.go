@@ -101,7 +101,8 @@ func compareEnds(want, got *ending, ignore []string) []string {
 func compareReplies(want, got []string) []string {
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
-			return []string{fmt.Sprintf("message %d has another reply than in the undisturbed case:\n      - %q\n      + %q", i+1, want[i], got[i])}
+			return []string{fmt.Sprintf("message %d has another reply than in the undisturbed case:\n      - %q\n      + %q",
+				i+1, want[i], got[i])}
 		}
 	}
 	return nil
@@ -169,7 +170,8 @@ func compareEffects(want, got []effect) []string {
 		case m == 0:
 			findings = append(findings, fmt.Sprintf("effect %s was made with an input that it does not have in the undisturbed case: %s", k.name, k.input))
 		case n < m:
-			findings = append(findings, fmt.Sprintf("effect %s was made %s, want %d: %s", k.name, kit.Count(n, "time", "times"), m, k.input))
+			findings = append(findings, fmt.Sprintf("effect %s was made %s, want %d: %s", k.name,
+				kit.Count(n, "time", "times"), m, k.input))
 		default:
 			findings = append(findings, fmt.Sprintf("effect %s was made %d times, want %d%s", k.name, n, m, causeOf(made[k])))
 		}

@@ -29,7 +29,9 @@ func portError(op string, err error) error {
 
 // Get has the faults of reads.
 func (s *port) Get(ctx context.Context, keys ...string) ([]store.Entry, error) {
-	entries, err := pass(ctx, s.p, place{kindRead, "read"}, func(point) ([]store.Entry, error) { return s.db.Get(ctx, keys...) })
+	entries, err := pass(ctx, s.p, place{kindRead, "read"}, func(point) ([]store.Entry, error) {
+		return s.db.Get(ctx, keys...)
+	})
 	return entries, portError("get", err)
 }
 

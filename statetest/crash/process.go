@@ -104,10 +104,11 @@ func (p *Process) Effect(ctx context.Context, name, key string, input any) (stat
 func isAnswered(ctx context.Context) bool {
 	call, calls := tool.CallOf(ctx)
 	run, runs := workspace.FromContext(ctx)
-	return calls && runs && ctx.Err() == nil && slices.ContainsFunc(state.Messages.GetOr(run.State(), nil), func(m state.Message) bool {
-		r, ok := m.(state.ToolResultMessage)
-		return ok && r.Call().Key == call.Key
-	})
+	return calls && runs && ctx.Err() == nil &&
+		slices.ContainsFunc(state.Messages.GetOr(run.State(), nil), func(m state.Message) bool {
+			r, ok := m.(state.ToolResultMessage)
+			return ok && r.Call().Key == call.Key
+		})
 }
 
 // Store returns another store, which the processes of the case share: the nth

@@ -109,7 +109,8 @@ func (k *testCase) resume(s *saved, version string) error {
 func (k *testCase) read(version string) error {
 	v, err := k.observer.View(context.Background(), user)
 	if err != nil {
-		return fmt.Errorf("%s cannot be read: %s: each workspace that %s has stored would be unreadable", user, reasonOf(err), version)
+		return fmt.Errorf("%s cannot be read: %s: each workspace that %s has stored would be unreadable",
+			user, reasonOf(err), version)
 	}
 	k.w.secrets.Add(v.State())
 	if isEmpty(v) {
@@ -181,7 +182,8 @@ func (s *saved) madeAgain(w *world, version string) (findings []string) {
 		} else if e.Key != before.Key {
 			cause = ": its key has changed"
 		}
-		findings = append(findings, fmt.Sprintf("effect %s, which %s has made, is made again when the run is taken over%s", e.Name, version, cause))
+		findings = append(findings, fmt.Sprintf("effect %s, which %s has made, is made again when the run is taken over%s",
+			e.Name, version, cause))
 	}
 	return findings
 }

@@ -45,7 +45,8 @@ type sharedScript struct {
 
 func newWorld(plan []planned) *world {
 	return &world{
-		plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, runs: map[string]bool{}, secrets: kit.NewSecrets(),
+		plan: plan, numbers: map[string]int{}, byKey: map[[2]string]effect{}, runs: map[string]bool{},
+		secrets: kit.NewSecrets(),
 	}
 }
 

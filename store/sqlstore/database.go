@@ -127,7 +127,8 @@ const (
 // numberParameters replaces each ? by $1, $2 and so on.
 func (s *statements) numberParameters() {
 	for _, text := range []*string{
-		&s.get, &s.revision, &s.getFew, &s.getMany, &s.list, &s.listKeys, &s.upsert, &s.insert, &s.update, &s.remove, &s.removeIf,
+		&s.get, &s.revision, &s.getFew, &s.getMany, &s.list, &s.listKeys, &s.upsert, &s.insert, &s.update, &s.remove,
+		&s.removeIf,
 	} {
 		for n := 1; strings.Contains(*text, "?"); n++ {
 			*text = strings.Replace(*text, "?", "$"+strconv.Itoa(n), 1)

@@ -102,7 +102,8 @@ func readMySQLVariables(ctx context.Context, db *sql.DB) (mysqlServer, error) {
 	}
 	strict := false
 	if value := variables["read_only"]; value != "OFF" {
-		return mysqlServer{}, fmt.Errorf("%w: the server is read-only: the pool must connect to the primary", store.ErrInvalid)
+		return mysqlServer{}, fmt.Errorf("%w: the server is read-only: the pool must connect to the primary",
+			store.ErrInvalid)
 	}
 	for _, mode := range []string{"STRICT_ALL_TABLES", "STRICT_TRANS_TABLES", "TRADITIONAL"} {
 		strict = strict || slices.Contains(strings.Split(variables["sql_mode"], ","), mode)

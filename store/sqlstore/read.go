@@ -87,7 +87,9 @@ func (s *Store) List(ctx context.Context, prefix, after string, values bool) ite
 }
 
 // listPages is List in a transaction, or in none if tx is nil.
-func (s *Store) listPages(ctx context.Context, tx *sql.Tx, prefix, after string, values bool) iter.Seq2[store.Entry, error] {
+func (s *Store) listPages(
+	ctx context.Context, tx *sql.Tx, prefix, after string, values bool,
+) iter.Seq2[store.Entry, error] {
 	query := &s.reads.list
 	if !values {
 		query = &s.reads.listKeys

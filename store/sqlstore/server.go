@@ -88,7 +88,9 @@ func (s *serverWriter) makeBatch(
 
 // transact makes several writes in a transaction. After an error before the
 // commit, no write was made.
-func (s *serverWriter) transact(ctx context.Context, conn *sql.Conn, writes []store.Write, revs []store.Revision) error {
+func (s *serverWriter) transact(
+	ctx context.Context, conn *sql.Conn, writes []store.Write, revs []store.Revision,
+) error {
 	if _, err := conn.ExecContext(ctx, s.begin); err != nil {
 		discard(conn) // the transaction may have begun
 		return err

@@ -162,8 +162,10 @@ func (s *Store) findWrites(ctx context.Context, tx *sql.Tx, writes []store.Write
 func (s *Store) In(tx *sql.Tx) store.Store {
 	w := &within{s: s, tx: tx}
 	// Only a prepared statement would be told of another pool.
-	if pool := reflect.ValueOf(tx).Elem().FieldByName("db"); pool.IsValid() && pool.Pointer() != reflect.ValueOf(s.db).Pointer() {
-		w.err = fmt.Errorf("%w: the transaction is one of another pool; open the store with sqlstore.New on that pool", store.ErrInvalid)
+	if pool := reflect.ValueOf(tx).Elem().FieldByName("db"); pool.IsValid() &&
+		pool.Pointer() != reflect.ValueOf(s.db).Pointer() {
+		w.err = fmt.Errorf("%w: the transaction is one of another pool; open the store with sqlstore.New on that pool",
+			store.ErrInvalid)
 	}
 	return w
 }

@@ -32,7 +32,9 @@ func (r *recorder) now() int64       { return int64(time.Since(r.began)) }
 func (r *recorder) key(i int) string { return r.prefix + strconv.Itoa(i) }
 
 // perform executes an operation of a client and records it.
-func (r *recorder) perform(client int, o operation, execute func(operation) (operationResult, error)) (operationResult, error) {
+func (r *recorder) perform(
+	client int, o operation, execute func(operation) (operationResult, error),
+) (operationResult, error) {
 	call := r.now()
 	result, err := execute(o)
 	end := r.now()

@@ -93,7 +93,9 @@ var closeTests = []storeTest{
 
 var durabilityTests = []storeTest{
 	{"IsOneOfTheConstants", func(f *fixture) {
-		all := []store.Durability{store.DurabilityProcess, store.DurabilityServer, store.DurabilityPower, store.DurabilityFailover}
+		all := []store.Durability{
+			store.DurabilityProcess, store.DurabilityServer, store.DurabilityPower, store.DurabilityFailover,
+		}
 		require.Contains(f, all, f.s.Durability())
 		require.Equal(f, f.s.Durability(), f.open().Durability())
 	}},

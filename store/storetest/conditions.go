@@ -11,7 +11,8 @@ import (
 
 // foreignRevisions are revisions that no write has.
 var foreignRevisions = []store.Revision{
-	"", "0", "1", "-1", "none", "null", "*", "%", "' OR '1'='1", "18446744073709551616", "9223372036854775808", "1.5", "1 ", "ключ", "a\x00", "\xff",
+	"", "0", "1", "-1", "none", "null", "*", "%", "' OR '1'='1", "18446744073709551616", "9223372036854775808", "1.5",
+	"1 ", "ключ", "a\x00", "\xff",
 	"00000000000000000000000000000000", store.Revision(strings.Repeat("f", 600)),
 }
 
@@ -100,12 +101,15 @@ var refusals = []struct {
 	}},
 	{"IfRevisionRefusesForeign", store.ErrConflict, func(d refusalData) (writes []store.Write) {
 		for _, foreign := range append(foreignRevisions, d.current+"0", " "+d.current) {
-			writes = append(writes, store.Write{Key: "key", Cond: store.IfRevision(foreign)}, store.Write{Key: "never", Cond: store.IfRevision(foreign)})
+			writes = append(writes, store.Write{Key: "key", Cond: store.IfRevision(foreign)},
+				store.Write{Key: "never", Cond: store.IfRevision(foreign)})
 		}
 		return writes
 	}},
 	{"DeleteIfAbsentIsInvalid", store.ErrInvalid, func(refusalData) []store.Write {
-		return []store.Write{{Key: "key", Delete: true, Cond: store.IfAbsent}, {Key: "never", Delete: true, Cond: store.IfAbsent}}
+		return []store.Write{
+			{Key: "key", Delete: true, Cond: store.IfAbsent}, {Key: "never", Delete: true, Cond: store.IfAbsent},
+		}
 	}},
 	{"InvalidKey", store.ErrInvalidKey, func(refusalData) (writes []store.Write) {
 		for _, key := range invalidKeys {

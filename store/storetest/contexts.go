@@ -71,12 +71,18 @@ var storeCalls = []struct {
 	make      func(ctx context.Context, s store.Store) error
 }{
 	{"Get", "there", func(ctx context.Context, s store.Store) error { return getNothing(ctx, s, "there") }},
-	{"GetMany", "", func(ctx context.Context, s store.Store) error { return getNothing(ctx, s, "there", "missing", "other") }},
+	{"GetMany", "", func(ctx context.Context, s store.Store) error {
+		return getNothing(ctx, s, "there", "missing", "other")
+	}},
 	{"Put", "there", func(ctx context.Context, s store.Store) error { return put(ctx, s, "there", store.Always) }},
 	{"PutNew", "new", func(ctx context.Context, s store.Store) error { return put(ctx, s, "new", store.IfAbsent) }},
-	{"Delete", "there", func(ctx context.Context, s store.Store) error { return store.Delete(ctx, s, "there", store.Always) }},
+	{"Delete", "there", func(ctx context.Context, s store.Store) error {
+		return store.Delete(ctx, s, "there", store.Always)
+	}},
 	{"Batch", "", func(ctx context.Context, s store.Store) error {
-		_, err := s.Batch(ctx, []store.Write{{Key: "there", Value: []byte(secret)}, {Key: "other", Delete: true}, {Key: "new"}})
+		_, err := s.Batch(ctx, []store.Write{
+			{Key: "there", Value: []byte(secret)}, {Key: "other", Delete: true}, {Key: "new"},
+		})
 		return err
 	}},
 	{"List", "", func(ctx context.Context, s store.Store) error { return listNothing(ctx, s, true) }},

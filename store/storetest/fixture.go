@@ -150,7 +150,8 @@ func collect(list iter.Seq2[store.Entry, error]) (entries []store.Entry, last er
 func (f *fixture) listKeys(prefix, after string) []string {
 	f.Helper()
 	keys := keysOf(f.list(prefix, after, false))
-	require.Equal(f, keysOf(f.listAll(prefix, after)), keys, "prefix %q, after %q: the list without values is another one", prefix, after)
+	require.Equal(f, keysOf(f.listAll(prefix, after)), keys,
+		"prefix %q, after %q: the list without values is another one", prefix, after)
 	return keys
 }
 

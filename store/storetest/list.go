@@ -13,20 +13,29 @@ import (
 
 var listTests = []storeTest{
 	prefixes("PrefixIsNotFolder",
-		[]string{"foo", "foo/child", "foo/child/deep", "foobar", "foo2", "fo", "f", "fop", "fon", "FOO", "Foo/child", "xfoo", "foo\x00", "foo\U0010ffff"},
-		"", "f", "fo", "foo", "foo/", "foo/child", "foo/child/deep", "foo/child/deep/", "foob", "fooz", "x", "F", "oo", "child"),
+		[]string{
+			"foo", "foo/child", "foo/child/deep", "foobar", "foo2", "fo", "f", "fop", "fon", "FOO", "Foo/child",
+			"xfoo", "foo\x00", "foo\U0010ffff",
+		},
+		"", "f", "fo", "foo", "foo/", "foo/child", "foo/child/deep", "foo/child/deep/", "foob", "fooz", "x", "F", "oo",
+		"child"),
 	prefixes("PrefixIsLiteral",
 		[]string{"user_1", "userX1", "a%b", "axxb", "ab", "star*", "starX", "q?m", "qXm", "br[ack]et", "bracket", "bra", "plus+", "plusX",
-			`back\slash`, `back\\slash`, "backslash", "a.b", "a.c", "axb", "it's", "its", "$1", ".", ".*", "*", ">", "^a", "[", "[^a]", "%", "_"},
-		"user_", "a%", "star*", "q?", "br[", "br[ack]", "plus+", `back\`, `back\\`, "a.", "it'", "it''", "$", ".", ".*", "*", ">",
+			`back\slash`, `back\\slash`, "backslash", "a.b", "a.c", "axb", "it's", "its", "$1", ".", ".*", "*", ">", "^a", "[",
+			"[^a]", "%", "_"},
+		"user_", "a%", "star*", "q?", "br[", "br[ack]", "plus+", `back\`, `back\\`, "a.", "it'", "it''", "$", ".", ".*", "*",
+		">",
 		"^", "[", "[^", "%", "_", "%%", "__", "?", "' OR '1'='1", "a%' OR 1=1 --"),
 	prefixes("PrefixOfHighestRunes",
 		[]string{"\U0010ffff", "\U0010ffff\U0010ffff", "\U0010ffffa", "a\U0010ffff", "a\U0010ffffz", "b", "\x7f", "\x7f\x7f", "\u0080", "a\x7f", "a\u0080",
 			"\uffff", "\ud7ff", "\ue000"},
 		"\U0010ffff", "\U0010ffff\U0010ffff", "a\U0010ffff", "\x7f", "a\x7f", "\uffff", "\ud7ff", "a"),
-	prefixes("PrefixIsCaseSensitive", []string{"foo/1", "Foo/2", "FOO/3", "ä/1", "Ä/1"}, "foo/", "Foo/", "FOO/", "fOO/", "ä", "Ä"),
-	prefixes("PrefixIsNotNormalized", []string{"caf\u00e9/1", "cafe\u0301/1", "cafe/1"}, "caf\u00e9", "cafe\u0301", "cafe", "caf"),
-	prefixes("LongPrefix", []string{longestKey, longestKey[1:], longestKey[2:]}, longestKey, longestKey[1:], longestKey[2:], "k"),
+	prefixes("PrefixIsCaseSensitive", []string{"foo/1", "Foo/2", "FOO/3", "ä/1", "Ä/1"}, "foo/", "Foo/",
+		"FOO/", "fOO/", "ä", "Ä"),
+	prefixes("PrefixIsNotNormalized", []string{"caf\u00e9/1", "cafe\u0301/1", "cafe/1"}, "caf\u00e9",
+		"cafe\u0301", "cafe", "caf"),
+	prefixes("LongPrefix", []string{longestKey, longestKey[1:], longestKey[2:]}, longestKey,
+		longestKey[1:], longestKey[2:], "k"),
 	prefixes("ByteOrder", []string{"a", "B", "b", "A", "aa", "ab", "a\x00", "a ", "a!", "a-", "a_", "Z", "z", "ä", "é", "e", "f", "0", "10", "2", "\x01",
 		"\uffff", "\U00010000", "\U0010ffff", "~", "ß", "ss", "鍵"}, ""),
 	{"After", func(f *fixture) {
@@ -35,7 +44,8 @@ var listTests = []storeTest{
 		sorted := slices.Sorted(slices.Values(keys))
 		for _, prefix := range []string{"", "a", "b", "b/", "zz"} {
 			for _, after := range append(keys, "", "0", "aa", "b/", "b/2\x00", "b/25", "b/9", "zzz", "\U0010ffff", "'", "%") {
-				require.Equal(f, keysInRange(sorted, prefix, after), f.listKeys(prefix, after), "prefix %q, after %q", prefix, after)
+				require.Equal(f, keysInRange(sorted, prefix, after), f.listKeys(prefix, after),
+					"prefix %q, after %q", prefix, after)
 			}
 		}
 	}},

@@ -16,7 +16,8 @@ import (
 // endings are the states of turns that have ended otherwise than well.
 var endings = map[work.Ending]TurnState{
 	work.EndingCancelled: TurnStopped, work.EndingInterrupted: TurnStopped,
-	work.EndingRolledBack: TurnDropped, work.EndingReset: TurnDropped, work.EndingDiscarded: TurnDropped, work.EndingDropped: TurnDropped,
+	work.EndingRolledBack: TurnDropped, work.EndingReset: TurnDropped, work.EndingDiscarded: TurnDropped,
+	work.EndingDropped: TurnDropped,
 }
 
 // conversation makes items of the messages of a view.
@@ -58,9 +59,11 @@ type place struct {
 // model a message belongs to.
 func (s *Source) conversation(host, v *workspace.View) *conversation {
 	c := &conversation{
-		source: s, view: v, calls: map[string]place{}, unkept: map[string][]string{}, asked: map[string]bool{}, turns: map[string]string{},
+		source: s, view: v, calls: map[string]place{}, unkept: map[string][]string{}, asked: map[string]bool{},
+		turns: map[string]string{},
 	}
-	said := slices.AppendSeq(make([]workspace.NumberedMessage, 0, len(state.Messages.GetOr(v.State(), nil))), v.Messages(0, -1))
+	said := slices.AppendSeq(make([]workspace.NumberedMessage, 0, len(state.Messages.GetOr(v.State(), nil))),
+		v.Messages(0, -1))
 	answers := answersOf(host.State().History(), said)
 	c.items = make([]*Item, 0, len(said))
 	questions := map[string]bool{}
@@ -225,7 +228,10 @@ func (c *conversation) merge(s said) {
 		}
 	}
 	for _, cited := range s.cited {
-		add(Part{Kind: CitationPart, Citation: &Citation{c.view.Redact(cited.URL), c.view.Redact(cited.Title), c.view.Redact(cited.Text)}})
+		add(Part{
+			Kind:     CitationPart,
+			Citation: &Citation{c.view.Redact(cited.URL), c.view.Redact(cited.Title), c.view.Redact(cited.Text)},
+		})
 	}
 }
 
@@ -279,7 +285,9 @@ func (c *conversation) addCalls(m workspace.NumberedMessage, calls []state.ToolC
 		input := masked(c.view, cmp.Or(call.Input, "{}"))
 		shown := &Call{Key: call.Key, Name: c.view.Redact(call.Name), Input: input, State: CallOpen}
 		c.calls[key] = place{c.open, len(c.open.Parts)}
-		c.open.Parts = append(c.open.Parts, Part{ID: partID(CallPart, count(c.open.Parts, CallPart)), Kind: CallPart, Call: shown})
+		c.open.Parts = append(c.open.Parts, Part{
+			ID: partID(CallPart, count(c.open.Parts, CallPart)), Kind: CallPart, Call: shown,
+		})
 		id := cmp.Or(call.ID, call.Name)
 		c.unkept[id] = append(c.unkept[id], key)
 	}

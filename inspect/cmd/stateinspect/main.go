@@ -96,7 +96,8 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*con
 	flags := flag.NewFlagSet("stateinspect", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&c.addr, "addr", "127.0.0.1:8377", "serve the page at this `address`")
-	flags.StringVar(&c.tokenFile, "token-file", "", "a `file` with the token of the page, 32 characters or more (default: a new token)")
+	flags.StringVar(&c.tokenFile, "token-file", "",
+		"a `file` with the token of the page, 32 characters or more (default: a new token)")
 	flags.Func("host", "accept this host `name` in requests besides that of -addr and those of this machine; may be repeated", func(s string) error {
 		c.hosts = append(c.hosts, s)
 		return nil
@@ -106,7 +107,8 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (*con
 	flags.StringVar(&c.keys, "keys", "", "a `file` with the keys of a sealed store: in each line an id and a secret in base64")
 	flags.StringVar(&c.schema, "schema", "", "a `file` with the schema as JSON (default: the one that is published in the store)")
 	flags.StringVar(&c.table, "table", "", "the `name` of the table, or of the prefix in Redis (default: that of the store)")
-	flags.StringVar(&c.text.mode, "text", "", "print text instead of serving a page: list, show, log, diff, verify or export")
+	flags.StringVar(&c.text.mode, "text", "",
+		"print text instead of serving a page: list, show, log, diff, verify or export")
 	flags.StringVar(&c.text.user, "user", "", "the `id` of the user, for -text")
 	flags.Uint64Var(&c.text.at, "at", 0, "the `version` for -text show (default: the present one)")
 	flags.Uint64Var(&c.text.from, "from", 0, "the `version` that -text diff begins with (default: the one before -to)")

@@ -57,7 +57,10 @@ func (c *config) serve(ctx context.Context, m *workspace.Manager, out, log io.Wr
 	}
 	fmt.Fprintln(out, page.String())
 
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.NewTextHandler(log, nil), slog.LevelWarn)}
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(slog.NewTextHandler(log, nil), slog.LevelWarn),
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	select {

@@ -60,7 +60,8 @@ func parseAddress(text string, getenv func(string) string) (*address, error) {
 func (a *address) parse() error {
 	u, err := url.Parse(a.url)
 	if err != nil || u.Host == "" {
-		return fmt.Errorf("the %s URL cannot be parsed; a password with reserved characters must be percent-encoded", a.scheme)
+		return fmt.Errorf("the %s URL cannot be parsed; a password with reserved characters must be percent-encoded",
+			a.scheme)
 	}
 	a.title = u.Host + strings.TrimSuffix(u.Path, "/")
 	password, _ := u.User.Password()

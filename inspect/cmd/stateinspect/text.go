@@ -97,7 +97,9 @@ func (p *printer) print(ctx context.Context, c *textConfig, schema bool) error {
 }
 
 // pages prints a page and those that follow it.
-func (p *printer) pages(ctx context.Context, name string, show func(context.Context, view.Query) (*view.Page, error)) error {
+func (p *printer) pages(
+	ctx context.Context, name string, show func(context.Context, view.Query) (*view.Page, error),
+) error {
 	q := p.query
 	for {
 		page, err := show(ctx, q)

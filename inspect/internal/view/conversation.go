@@ -184,7 +184,9 @@ func (s *shown) agentWindows(q Query) []windowRow {
 }
 
 // check adds what the providers object to, and returns it by message.
-func (data *conversationData) check(mask *masker, msgs []state.Message, suspended []state.ToolCall, chosen string) map[int][]objection {
+func (data *conversationData) check(
+	mask *masker, msgs []state.Message, suspended []state.ToolCall, chosen string,
+) map[int][]objection {
 	byMessage := map[int][]objection{}
 	waiting, places := answerSuspended(msgs, suspended)
 	for _, f := range formats {
@@ -201,7 +203,9 @@ func (data *conversationData) check(mask *masker, msgs []state.Message, suspende
 					list[at].Providers = append(with, f.title)
 				}
 			} else if len(list) < maxMessageObjections {
-				byMessage[x.Message] = append(list, objection{Message: x.Message, Rule: x.Rule, detail: x.Detail, Providers: []string{f.title}})
+				byMessage[x.Message] = append(list, objection{
+					Message: x.Message, Rule: x.Rule, detail: x.Detail, Providers: []string{f.title},
+				})
 			}
 		}
 		data.Providers = append(data.Providers, row)
@@ -209,11 +213,15 @@ func (data *conversationData) check(mask *masker, msgs []state.Message, suspende
 			continue
 		}
 		for _, x := range found[:min(len(found), maxObjections)] {
-			row.Findings = append(row.Findings, objection{Message: x.Message, Rule: x.Rule, Detail: mask.detail(msgs, x.Message, x.Detail)})
+			row.Findings = append(row.Findings, objection{
+				Message: x.Message, Rule: x.Rule, Detail: mask.detail(msgs, x.Message, x.Detail),
+			})
 		}
 		_, changes := transcript.Repair(msgs, f.format.Profile(), repairPolicy(suspended))
 		for _, x := range changes[:min(len(changes), maxObjections)] {
-			row.Repairs = append(row.Repairs, objection{Message: x.Message, Rule: x.Rule, Detail: mask.detail(msgs, x.Message, x.Detail)})
+			row.Repairs = append(row.Repairs, objection{
+				Message: x.Message, Rule: x.Rule, Detail: mask.detail(msgs, x.Message, x.Detail),
+			})
 		}
 		data.Chosen = &row
 	}

@@ -171,7 +171,9 @@ func (data *diffData) led(ctx context.Context, src *Source, s *shown, mask *mask
 				by = conversation
 			}
 			for _, a := range by {
-				changes[at] = append(changes[at], lastChange{Version: r.Version, Agent: mask.name(a.agent), Cause: mask.id(a.cause)})
+				changes[at] = append(changes[at], lastChange{
+					Version: r.Version, Agent: mask.name(a.agent), Cause: mask.id(a.cause),
+				})
 			}
 		}
 		return true

@@ -14,7 +14,9 @@ import (
 	"github.com/agentstate/state/workspace"
 )
 
-var errNoSchema = &Error{http.StatusForbidden, "There is no schema, so any value may be a secret. Nothing can be downloaded."}
+var errNoSchema = &Error{
+	http.StatusForbidden, "There is no schema, so any value may be a secret. Nothing can be downloaded.",
+}
 
 // Download is a file, in which secrets are masked.
 type Download struct{ Name, Kind, Body string }

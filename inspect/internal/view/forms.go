@@ -62,7 +62,8 @@ func (src *Source) Lost(ctx context.Context, q Query, deleted bool) (*Head, []st
 		list = append(list, count(n, "dead letter"))
 	}
 	if deleted {
-		list = append(list, "the ids of handled messages: if one is sent again, it is handled again", "the values that the program keeps for this user beside the workspace")
+		list = append(list, "the ids of handled messages: if one is sent again, it is handled again",
+			"the values that the program keeps for this user beside the workspace")
 	}
 	return s.Head, list, nil
 }

@@ -66,8 +66,9 @@ func namesOf(id string) (user, thread string) {
 func newHead(user string, s workspace.Summary) *Head {
 	name, thread := namesOf(user)
 	return &Head{
-		User: name, Thread: thread, ID: user, Version: s.Version, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq, Revision: s.Revision,
-		Updated: s.LastActive, Status: statusOf(s), bytes: s.Bytes, keyID: s.KeyID, title: s.Title,
+		User: name, Thread: thread, ID: user, Version: s.Version, Newest: s.Version, Oldest: s.Oldest, Seq: s.Seq,
+		Revision: s.Revision,
+		Updated:  s.LastActive, Status: statusOf(s), bytes: s.Bytes, keyID: s.KeyID, title: s.Title,
 	}
 }
 

@@ -58,7 +58,10 @@ func (src *Source) History(ctx context.Context, q Query) (*Page, error) {
 	}
 	p := s.page("history", "History", "history", data, !isPage)
 	if data.Next > 0 {
-		p.Next = url.Values{"field": {data.Field}, "agent": {data.Agent}, "run": {data.Run}, "before": {strconv.FormatUint(data.Next, 10)}}
+		p.Next = url.Values{
+			"field": {data.Field}, "agent": {data.Agent}, "run": {data.Run},
+			"before": {strconv.FormatUint(data.Next, 10)},
+		}
 	}
 	return p, nil
 }

@@ -213,7 +213,8 @@ func (src *Source) fill(ctx context.Context, q Query, s *shown, data *overviewDa
 			words = string(s.mask.fit(string(e.As), labelBytes, false).Text)
 		}
 		data.Ended = append(data.Ended, endedRow{
-			s.mask.fit(e.ID, labelBytes, false).Text, visible(string(e.As), false), words, visible(string(e.Stop), false), s.mask.fit(e.Reason, rowBytes, true), e.At,
+			s.mask.fit(e.ID, labelBytes, false).Text, visible(string(e.As), false), words, visible(string(e.Stop), false),
+			s.mask.fit(e.Reason, rowBytes, true), e.At,
 		})
 	}
 	data.KeyID = s.mask.fit(s.keyID, labelBytes, false).Text

@@ -56,7 +56,9 @@ type teamNode struct {
 
 // Schema shows the schema of the Manager.
 func (src *Source) Schema(_ context.Context, q Query) (*Page, error) {
-	data := schemaData{Filter: visible(q.Get("filter"), false), Fields: []schemaRow{}, Team: []teamNode{}, Agents: []text{}}
+	data := schemaData{
+		Filter: visible(q.Get("filter"), false), Fields: []schemaRow{}, Team: []teamNode{}, Agents: []text{},
+	}
 	p := &Page{Name: "schema", Title: "Schema", Tab: "schema"}
 	schema := src.info.Schema
 	if schema == nil {

@@ -44,13 +44,16 @@ func OwnCalls(t *testing.T, fields []state.Part, answer func(
 				if run := running.Load(); run != nil && run.State().History().Len() > 0 {
 					once.Do(func() {
 						err = run.State().As("billing").History().Append(state.InferenceResult{
-							Output: []state.Message{state.ToolCalls(other)}, ToolCalls: []state.ToolResultMessage{state.ToolResult(other, "1")},
+							Output:    []state.Message{state.ToolCalls(other)},
+							ToolCalls: []state.ToolResultMessage{state.ToolResult(other, "1")},
 						})
 					})
 				}
 				return false, err
 			})
-			readable := &state.Field[[]state.Message]{Name: state.Messages.Name, Read: state.Only("search"), Write: state.Only("search")}
+			readable := &state.Field[[]state.Message]{
+				Name: state.Messages.Name, Read: state.Only("search"), Write: state.Only("search"),
+			}
 			m, err := workspace.Open(t.Context(), db, &workspace.Options{
 				Schema: state.MustSchema(slices.Concat([]state.Part{state.Team{"search": {"billing"}}, readable}, fields)...),
 				Run: func(ctx context.Context, run *workspace.Run) error {

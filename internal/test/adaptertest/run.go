@@ -168,7 +168,10 @@ func (a Adapter) play(ctx context.Context, file string, killAt int, s scenario) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	d = &Desk{outside: store.NewManager(db, "outside:"), killAt: killAt, refundKey: a.RefundKey, calls: map[string]int{}, nested: s.nested}
+	d = &Desk{
+		outside: store.NewManager(db, "outside:"), killAt: killAt, refundKey: a.RefundKey, calls: map[string]int{},
+		nested: s.nested,
+	}
 	m, err := workspace.Open(ctx, db, &workspace.Options{
 		Schema: a.schema(),
 		Name:   "desk", // what a killed process has left need not wait
@@ -193,7 +196,8 @@ func (a Adapter) play(ctx context.Context, file string, killAt int, s scenario) 
 
 // send sends a message that was not sent before.
 func send(
-	ctx context.Context, m *workspace.Manager, user string, msg workspace.Message, decide func(*workspace.Message, []workspace.Suspended),
+	ctx context.Context, m *workspace.Manager, user string, msg workspace.Message,
+	decide func(*workspace.Message, []workspace.Suspended),
 ) error {
 	view, err := m.View(ctx, user)
 	if err != nil {
@@ -284,7 +288,8 @@ func check(t testing.TB, view *workspace.View) {
 func checkEnded(t testing.TB, view *workspace.View) {
 	t.Helper()
 	if view.Run != nil || len(view.Queue)+len(view.DeadLetters)+len(view.Suspended()) > 0 {
-		t.Errorf("adaptertest: something is left to do: the run %v, %d messages, dead letters %+v, calls %+v", view.Run, len(view.Queue), view.DeadLetters, view.Suspended())
+		t.Errorf("adaptertest: something is left to do: the run %v, %d messages, dead letters %+v, calls %+v", view.Run,
+			len(view.Queue), view.DeadLetters, view.Suspended())
 	}
 }
 

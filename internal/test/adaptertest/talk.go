@@ -66,7 +66,8 @@ func Talks(t *testing.T, fields []state.Part, answer func(ctx context.Context, r
 		}
 		for _, f := range talk.formats {
 			part := 100 * float64(f.shared) / float64(f.possible)
-			t.Logf("%v: %d requests, %d moves, %.1f %% of %d bytes begin like the request before", f.format, talk.requests, talk.moves, part, f.possible)
+			t.Logf("%v: %d requests, %d moves, %.1f %% of %d bytes begin like the request before", f.format, talk.requests,
+				talk.moves, part, f.possible)
 			if part < 95 {
 				t.Errorf("adaptertest: requests to %v share %.1f %% of their beginnings", f.format, part)
 			}
@@ -93,7 +94,9 @@ func newTalk(seed uint64) *Talk {
 		Text string `json:"text"`
 	}
 	talk.Tools = []*tool.Tool{
-		tool.Must(tool.New("note", "Note a text.", func(_ context.Context, in input) (string, error) { return "noted " + in.Text, nil })),
+		tool.Must(tool.New("note", "Note a text.", func(_ context.Context, in input) (string, error) {
+			return "noted " + in.Text, nil
+		})),
 		tool.Must(tool.New("approve", "Ask a person.", func(ctx context.Context, _ input) (string, error) {
 			c, _ := tool.CallOf(ctx)
 			talk.mu.Lock()
@@ -106,7 +109,9 @@ func newTalk(seed uint64) *Talk {
 }
 
 // hold lets the user say so much, or answer a call that waits.
-func (talk *Talk) hold(ctx context.Context, messages int, fields []state.Part, answer func(context.Context, *workspace.Run, *Talk) error) error {
+func (talk *Talk) hold(
+	ctx context.Context, messages int, fields []state.Part, answer func(context.Context, *workspace.Run, *Talk) error,
+) error {
 	m, err := workspace.Open(ctx, store.NewMemory(), &workspace.Options{
 		Schema: state.MustSchema(append(fields, turns, state.Team{"ann": nil})...), Window: talk.window,
 		Run: func(ctx context.Context, run *workspace.Run) error {

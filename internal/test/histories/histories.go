@@ -104,8 +104,10 @@ func marked(o jsontext.Object, mark, held string) jsontext.Object {
 }
 
 var texts = []string{
-	"Hi", "What is the weather in Paris?", "299.0", "true", "null", `{"a":1}`, "[]", "…", "日本語のテキスト", "👩‍🚀 e\u0301 \u202eabc",
-	"line\r\nline\ttab", "<b>&amp;</b>", "\x1b[31mred", `quote " and \ backslash`, "Continue.", strings.Repeat("long ", 300),
+	"Hi", "What is the weather in Paris?", "299.0", "true", "null", `{"a":1}`, "[]", "…", "日本語のテキスト",
+	"👩‍🚀 e\u0301 \u202eabc",
+	"line\r\nline\ttab", "<b>&amp;</b>", "\x1b[31mred", `quote " and \ backslash`, "Continue.",
+	strings.Repeat("long ", 300),
 }
 
 func (w *writer) quoted() []byte { return jsontext.AppendQuote(nil, pick(w.Rand, texts...)) }
@@ -226,7 +228,8 @@ func (w *writer) answer() {
 		w.own(origin.OpenAI, "assistant", "null", `{"more":{"refusal":"I cannot."}}`)
 		return
 	case w.may(origin.Gemini) && w.one(10): // it takes back what it has sent
-		w.own(origin.Gemini, "assistant", pick(w.Rand, `""`, `[]`, `[{"type":"text","text":"","thoughtSignature":"c2ln"}]`), "{}")
+		w.own(origin.Gemini, "assistant", pick(w.Rand, `""`, `[]`,
+			`[{"type":"text","text":"","thoughtSignature":"c2ln"}]`), "{}")
 		return
 	case mark == origin.Anthropic && w.one(3):
 		content = w.served()

@@ -28,7 +28,8 @@ type breaker struct {
 var breaks = []func(*breaker){
 	(*breaker).drop, (*breaker).drop, (*breaker).repeat, (*breaker).swap, (*breaker).move, (*breaker).move,
 	(*breaker).cut, (*breaker).cut, (*breaker).insert, (*breaker).insert, (*breaker).hollow,
-	(*breaker).rename, (*breaker).rename, (*breaker).dropCall, (*breaker).recast, (*breaker).rejoin, (*breaker).nothing, (*breaker).append,
+	(*breaker).rename, (*breaker).rename, (*breaker).dropCall, (*breaker).recast, (*breaker).rejoin, (*breaker).nothing,
+	(*breaker).append,
 }
 
 // at returns the index of a random message of the type, or of any type if typ
@@ -139,7 +140,8 @@ func (b *breaker) hollow() {
 	}
 	empty := []string{"", `""`, `null`}
 	if b.msgs[i].Type() == "text" {
-		empty = append(empty, `[]`, `" \n"`, `[{"type":"text","text":""}]`, `[{"type":"text","text":""},{"type":"text","text":"x"}]`)
+		empty = append(empty, `[]`, `" \n"`, `[{"type":"text","text":""}]`,
+			`[{"type":"text","text":""},{"type":"text","text":"x"}]`)
 	} else if _, ok := origin.Of(b.msgs[i], origin.Gemini); ok {
 		return // it must be an object
 	}
@@ -184,10 +186,12 @@ func (b *breaker) rename() {
 		return
 	}
 	if b.IntN(3) == 0 {
-		replace(call.With("name", jsontext.AppendQuote(nil, pick(b.Rand, "", "other", "with space", "日本", "1st", "a.b", strings.Repeat("x", 200)))))
+		replace(call.With("name", jsontext.AppendQuote(nil,
+			pick(b.Rand, "", "other", "with space", "日本", "1st", "a.b", strings.Repeat("x", 200)))))
 		return
 	}
-	id := pick(b.Rand, "", "other", "call_1", "call_2", "call:1", "c d", "日本", strings.Repeat("x", 41), strings.Repeat("x", 65))
+	id := pick(b.Rand, "", "other", "call_1", "call_2", "call:1", "c d", "日本",
+		strings.Repeat("x", 41), strings.Repeat("x", 65))
 	replace(call.With("id", jsontext.AppendQuote(nil, id)))
 }
 
@@ -207,7 +211,8 @@ func (b *breaker) dropCall() {
 // only.
 func (b *breaker) recast() {
 	i, ok := b.at(pick(b.Rand, "text", "text", "tool_call"))
-	if !ok || strings.Contains(string(b.msgs[i].Raw()), `"srvtoolu_`) || strings.Contains(string(b.msgs[i].Raw()), `"thinking"`) {
+	if !ok || strings.Contains(string(b.msgs[i].Raw()), `"srvtoolu_`) ||
+		strings.Contains(string(b.msgs[i].Raw()), `"thinking"`) {
 		return
 	}
 	role := pick(b.Rand, "user", "assistant", "system", "developer", "tool", "model", "Orchestrator (-> WebSurfer)", "")
@@ -238,7 +243,8 @@ func (b *breaker) rejoin() {
 }
 
 func (b *breaker) nothing() {
-	m := pick[state.Message](b.Rand, nil, state.TextMessage{}, state.ToolCallMessage{}, state.ToolResultMessage{}, state.UnknownMessage{})
+	m := pick[state.Message](b.Rand, nil, state.TextMessage{}, state.ToolCallMessage{},
+		state.ToolResultMessage{}, state.UnknownMessage{})
 	b.msgs = slices.Insert(b.msgs, b.IntN(len(b.msgs)+1), m)
 }
 

@@ -71,7 +71,8 @@ func (w *writer) reasoning() {
 
 // output adds a text with the id of its item, as texts after reasoning have it.
 func (w *writer) output() {
-	w.own(origin.OpenAIResponses, "assistant", string(w.quoted()), `{"more":{"type":"message","id":"`+w.id("msg_")+`","status":"completed"}}`)
+	w.own(origin.OpenAIResponses, "assistant", string(w.quoted()),
+		`{"more":{"type":"message","id":"`+w.id("msg_")+`","status":"completed"}}`)
 }
 
 // items adds items that are complete in themselves.
@@ -89,7 +90,8 @@ func (w *writer) items() {
 		w.reasoning()
 		w.item("mcp_call", `{"type":"mcp_call","id":"`+w.id("mcp_")+`","server_label":"s","name":"n","arguments":"{}","output":"","error":null}`)
 	case 3:
-		w.item("reasoning", `{"type":"reasoning","summary":[],"encrypted_content":"c2ln"}`) // without an id, no other item depends on it
+		// without an id, no other item depends on it
+		w.item("reasoning", `{"type":"reasoning","summary":[],"encrypted_content":"c2ln"}`)
 	}
 }
 
@@ -195,7 +197,8 @@ func (w *writer) between(calls []state.ToolCall) {
 	}
 	switch {
 	case w.one(12):
-		w.own(pick(w.Rand, Formats...), "assistant", string(w.quoted()), `{"joined":true}`) // said after the calls, in the same entry
+		// said after the calls, in the same entry
+		w.own(pick(w.Rand, Formats...), "assistant", string(w.quoted()), `{"joined":true}`)
 	case w.may(origin.Anthropic, origin.OpenAIResponses, origin.Gemini) && w.one(8):
 		w.add(w.said("assistant", "", w.quoted()))
 	case w.may(origin.OpenAIResponses) && w.one(6):
@@ -230,7 +233,8 @@ func (w *writer) result(c state.ToolCall, mark, held string) {
 		tool = tool.With("input", []byte(c.Input))
 	}
 	o := jsontext.Object{}.WithString("type", "tool_result").WithString("role", "tool_result").With("tool", tool.JSON())
-	content := pick(w.Rand, `""`, `"299.0"`, `"true"`, `"{\"a\":1}"`, `"[{\"type\":\"text\",\"text\":\"x\"}]"`, `"Sunny, 22 °C"`, `"Error: no such city"`)
+	content := pick(w.Rand, `""`, `"299.0"`, `"true"`, `"{\"a\":1}"`, `"[{\"type\":\"text\",\"text\":\"x\"}]"`,
+		`"Sunny, 22 °C"`, `"Error: no such city"`)
 	switch mark {
 	case "":
 		content = pick(w.Rand, content, content, `299.0`, `true`, `null`, `{"a":1}`, `["a",{"b":2}]`, `[{"type":"text","text":"Sunny"}]`, `[]`,

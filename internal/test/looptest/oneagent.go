@@ -24,7 +24,8 @@ func OneAgent() map[string]crash.Test {
 	return map[string]crash.Test{
 		"one agent": {
 			Open: func(p *crash.Process) *workspace.Options {
-				return billing(p.Model(provider.OpenAI, call(), statetest.Say("Paid."), statetest.Say("You are welcome.")).Ask, pay(p))
+				return billing(p.Model(provider.OpenAI, call(), statetest.Say("Paid."), statetest.Say("You are welcome.")).Ask,
+					pay(p))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Thanks.")},
 			Check:    paidOnce,
@@ -33,7 +34,8 @@ func OneAgent() map[string]crash.Test {
 			Open: func(p *crash.Process) *workspace.Options {
 				m := p.Model(provider.Anthropic, statetest.Answer(func(statetest.Request) ([]state.Message, error) {
 					return []state.Message{state.AssistantText("I pay."), state.ToolCalls(
-						state.ToolCall{ID: "a", Name: "pay", Input: `{"amount":100}`}, state.ToolCall{ID: "b", Name: "look", Input: `{"order":"W1"}`},
+						state.ToolCall{ID: "a", Name: "pay", Input: `{"amount":100}`},
+						state.ToolCall{ID: "b", Name: "look", Input: `{"order":"W1"}`},
 						state.ToolCall{ID: "c", Name: "pay", Input: `{"amount":29.9}`},
 					)}, nil
 				}), statetest.Say("Paid."))
@@ -44,7 +46,8 @@ func OneAgent() map[string]crash.Test {
 		},
 		"a call that was cut": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.OpenAI, call().Stops("length"), call().Reads("cut off").When(endsWithResult), statetest.Say("Paid."))
+				m := p.Model(provider.OpenAI, call().Stops("length"),
+					call().Reads("cut off").When(endsWithResult), statetest.Say("Paid."))
 				return billing(m.Ask, pay(p, approved()))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_2")}}},
@@ -52,7 +55,8 @@ func OneAgent() map[string]crash.Test {
 		},
 		"two calls in a row that were cut": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.Anthropic, call().Stops("max_tokens"), call().Stops("max_tokens").Reads("cut off"), call().Reads("Once more"), statetest.Say("Paid."))
+				m := p.Model(provider.Anthropic, call().Stops("max_tokens"), call().Stops("max_tokens").Reads("cut off"),
+					call().Reads("Once more"), statetest.Say("Paid."))
 				return billing(m.Ask, pay(p))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Once more.")},
@@ -63,7 +67,8 @@ func OneAgent() map[string]crash.Test {
 		},
 		"a paused answer": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.Anthropic, statetest.Say("I look for it.").Stops("pause_turn"), call().Reads("I look for it."), statetest.Say("Paid."))
+				m := p.Model(provider.Anthropic, statetest.Say("I look for it.").Stops("pause_turn"),
+					call().Reads("I look for it."), statetest.Say("Paid."))
 				return billing(m.Ask, pay(p))
 			},
 			Messages: []workspace.Message{say("1", "Pay.")},
@@ -71,7 +76,8 @@ func OneAgent() map[string]crash.Test {
 		},
 		"an answer that is refused": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.Anthropic, statetest.Say("I would rather not.").Stops("refusal"), call().Reads("Please."), statetest.Say("Paid."))
+				m := p.Model(provider.Anthropic, statetest.Say("I would rather not.").Stops("refusal"),
+					call().Reads("Please."), statetest.Say("Paid."))
 				return billing(m.Ask, pay(p))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Please.")},
@@ -83,7 +89,8 @@ func OneAgent() map[string]crash.Test {
 		},
 		"a tool that fails": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.OpenAI, statetest.Call("look", `{"order":"W2"}`), statetest.Call("look", `{"order":"W1"}`).Reads("no such order"),
+				m := p.Model(provider.OpenAI, statetest.Call("look", `{"order":"W2"}`), statetest.Call("look",
+					`{"order":"W1"}`).Reads("no such order"),
 					call().Reads("delivered"), statetest.Say("Paid."))
 				return billing(m.Ask, look, pay(p))
 			},
@@ -96,22 +103,32 @@ func OneAgent() map[string]crash.Test {
 					statetest.Say("Paid.").When(endsWithResult), statetest.Say("You are welcome."))
 				return billing(m.Ask, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), {ID: "3", Decisions: []tool.Decision{tool.Approve("call_1")}, Agent: "eve"}, say("4", "Thanks.")},
-			Check:    paidOnce,
+			Messages: []workspace.Message{
+				say("1", "Pay."), say("2", "Are you there?"),
+				{ID: "3", Decisions: []tool.Decision{tool.Approve("call_1")}, Agent: "eve"}, say("4", "Thanks."),
+			},
+			Check: paidOnce,
 		},
 		"an approval at once, with words": {
 			Open: func(p *crash.Process) *workspace.Options {
 				return billing(p.Model(provider.Gemini, call(), statetest.Say("Paid.")).Ask, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_1")}, Content: state.UserText("It is approved.")}},
-			Check:    paidOnce,
+			Messages: []workspace.Message{
+				say("1", "Pay."),
+				{ID: "2", Decisions: []tool.Decision{tool.Approve("call_1")}, Content: state.UserText("It is approved.")},
+			},
+			Check: paidOnce,
 		},
 		"a refusal with a message in between": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.Anthropic, call(), statetest.Say("A colleague looks at it."), statetest.Say("I may not pay.").When(endsWithResult).Reads("refused"))
+				m := p.Model(provider.Anthropic, call(), statetest.Say("A colleague looks at it."),
+					statetest.Say("I may not pay.").When(endsWithResult).Reads("refused"))
 				return billing(m.Ask, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), say("2", "Are you there?"), {ID: "3", Decisions: []tool.Decision{tool.Refuse("call_1", "")}}},
+			Messages: []workspace.Message{
+				say("1", "Pay."), say("2", "Are you there?"),
+				{ID: "3", Decisions: []tool.Decision{tool.Refuse("call_1", "")}},
+			},
 			Check: func(t testing.TB, v *workspace.View) {
 				require.False(t, paid.Has(v.State()))
 				require.Empty(t, v.Suspended())
@@ -139,7 +156,8 @@ func OneAgent() map[string]crash.Test {
 		"one call waits, and one does not": {
 			Open: func(p *crash.Process) *workspace.Options {
 				m := p.Model(provider.OpenAI, statetest.Calls(
-					state.ToolCall{ID: "a", Name: "pay", Input: `{"amount":100.9}`}, state.ToolCall{ID: "b", Name: "pay", Input: `{"amount":29}`},
+					state.ToolCall{ID: "a", Name: "pay", Input: `{"amount":100.9}`},
+					state.ToolCall{ID: "b", Name: "pay", Input: `{"amount":29}`},
 				), statetest.Say("Paid."))
 				return billing(m.Ask, pay(p, approved()))
 			},
@@ -148,13 +166,17 @@ func OneAgent() map[string]crash.Test {
 		},
 		"a result from outside": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.OpenAI, statetest.Call("ask", `{}`), statetest.Say("I have asked."), call().When(endsWithResult).Reads("they agree"), statetest.Say("Paid."))
+				m := p.Model(provider.OpenAI, statetest.Call("ask", `{}`), statetest.Say("I have asked."),
+					call().When(endsWithResult).Reads("they agree"), statetest.Say("Paid."))
 				return billing(m.Ask, pay(p), tool.Must(tool.New("ask", "Asks.", func(context.Context, struct{}) (string, error) {
 					return "", tool.Suspend(errors.New("somebody is asked"))
 				})))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), say("2", "Well?"), {ID: "3", Decisions: []tool.Decision{tool.AnswerWith("call_1", `"they agree"`)}}},
-			Check:    paidOnce,
+			Messages: []workspace.Message{
+				say("1", "Pay."), say("2", "Well?"),
+				{ID: "3", Decisions: []tool.Decision{tool.AnswerWith("call_1", `"they agree"`)}},
+			},
+			Check: paidOnce,
 		},
 		"a program that stores more": { // its Commit may fail behind the last word
 			Open: func(p *crash.Process) *workspace.Options {
@@ -172,8 +194,10 @@ func OneAgent() map[string]crash.Test {
 					},
 				})}
 			},
-			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_1")}}, say("3", "Thanks.")},
-			Check:    paidOnce,
+			Messages: []workspace.Message{
+				say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_1")}}, say("3", "Thanks."),
+			},
+			Check: paidOnce,
 		},
 	}
 }

@@ -27,12 +27,14 @@ type Asker func(p *crash.Process, replies ...statetest.Reply) func(context.Conte
 
 // OverOpenAI asks the API of OpenAI through package wire.
 func OverOpenAI(p *crash.Process, replies ...statetest.Reply) func(context.Context, *loop.Turn) error {
-	return overHTTP(p.Model(provider.OpenAI, replies...), "/v1/chat/completions", `{"model":"m","stream":true,"messages":[]}`)
+	return overHTTP(p.Model(provider.OpenAI, replies...), "/v1/chat/completions",
+		`{"model":"m","stream":true,"messages":[]}`)
 }
 
 // OverAnthropic asks the API of Anthropic through package wire.
 func OverAnthropic(p *crash.Process, replies ...statetest.Reply) func(context.Context, *loop.Turn) error {
-	return overHTTP(p.Model(provider.Anthropic, replies...), "/v1/messages", `{"model":"m","max_tokens":100,"stream":true,"messages":[]}`)
+	return overHTTP(p.Model(provider.Anthropic, replies...), "/v1/messages",
+		`{"model":"m","max_tokens":100,"stream":true,"messages":[]}`)
 }
 
 // ByAsk asks without a request of HTTP.
@@ -80,7 +82,8 @@ func ModelOutages(ask Asker) map[string]crash.Test {
 		}
 		tests[name] = crash.Test{
 			Open: func(p *crash.Process) *workspace.Options {
-				replies := append(append(append([]statetest.Reply{}, outage...), statetest.Call("pay", `{"amount":129.9}`)), outage...)
+				replies := append(append(append([]statetest.Reply{}, outage...), statetest.Call("pay", `{"amount":129.9}`)),
+					outage...)
 				return billing(ask(p, append(replies, statetest.Say("Paid."))...), pay(p))
 			},
 			Messages: []workspace.Message{say("1", "Pay.")},

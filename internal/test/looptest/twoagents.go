@@ -55,7 +55,8 @@ func TwoAgents() map[string]crash.Test {
 		},
 		"a last word": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.OpenAI, triage(), call(), statetest.Say("Paid.").To("billing"), statetest.Say("You are welcome.").To("billing"))
+				m := p.Model(provider.OpenAI, triage(), call(), statetest.Say("Paid.").To("billing"),
+					statetest.Say("You are welcome.").To("billing"))
 				return team(m, byHistory, pay(p))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Thanks.")},
@@ -63,7 +64,8 @@ func TwoAgents() map[string]crash.Test {
 		},
 		"an answer that is refused, and a router that goes on": {
 			Open: func(p *crash.Process) *workspace.Options {
-				m := p.Model(provider.Anthropic, triage(), statetest.Say("I would rather not.").Stops("refusal").To("billing"), call().Reads("Please."))
+				m := p.Model(provider.Anthropic, triage(),
+					statetest.Say("I would rather not.").Stops("refusal").To("billing"), call().Reads("Please."))
 				return team(m, router.Next, pay(p))
 			},
 			Messages: []workspace.Message{say("1", "Pay."), say("2", "Please.")},
@@ -77,8 +79,10 @@ func TwoAgents() map[string]crash.Test {
 				m := p.Model(provider.OpenAI, triage(), call(), statetest.Say("Paid.").To("billing"))
 				return team(m, byHistory, pay(p, approved()))
 			},
-			Messages: []workspace.Message{say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_2")}, Agent: "eve"}},
-			Check:    paidOnce,
+			Messages: []workspace.Message{
+				say("1", "Pay."), {ID: "2", Decisions: []tool.Decision{tool.Approve("call_2")}, Agent: "eve"},
+			},
+			Check: paidOnce,
 		},
 	}
 }

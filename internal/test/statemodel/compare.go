@@ -102,7 +102,8 @@ func (m *programRun) replay(s *stateModel, since uint64) {
 			case field == "secret":
 				require.Equal(t, any(state.Masked{}), c.Value)
 			default:
-				require.True(t, equalValues(byName(w.value), c.Value), "version %d, field %q: %#v, want %#v", v, field, c.Value, w.value)
+				require.True(t, equalValues(byName(w.value), c.Value), "version %d, field %q: %#v, want %#v",
+					v, field, c.Value, w.value)
 			}
 		}
 	}

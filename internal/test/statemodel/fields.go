@@ -77,7 +77,9 @@ var (
 	wordValues   = rapid.SampledFrom([]string{"a", "b", "c", "", "bad", "boom"})
 	numberValues = rapid.IntRange(-2, 3)
 	listValues   = rapid.SliceOfN(wordValues, 0, 3)
-	anyValues    = rapid.SampledFrom([]any{nil, true, "a", int64(3), 3.0, 2.5, []any{"x", nil, int64(1), 1.0}, map[string]any{"k": []any{false}}})
+	anyValues    = rapid.SampledFrom([]any{
+		nil, true, "a", int64(3), 3.0, 2.5, []any{"x", nil, int64(1), 1.0}, map[string]any{"k": []any{false}},
+	})
 
 	// glueHandler is a handler that fails, or panics, on certain updates.
 	glueHandler = state.NewHandler("glue", func(cur string, _ bool, upd string) (string, error) {
@@ -92,13 +94,20 @@ var (
 	itemHandler = state.MergeByID[[]item](func(i item) string { return i.ID })
 
 	allFields = []*accessors{
-		accessorsOf(state.Messages, rapid.Map(wordValues, func(s string) []state.Message { return []state.Message{state.UserText(s)} }),
+		accessorsOf(state.Messages, rapid.Map(wordValues, func(s string) []state.Message {
+			return []state.Message{state.UserText(s)}
+		}),
 			state.Append[[]state.Message](), state.Replace[[]state.Message]()),
-		accessorsOf(&state.Field[string]{Name: "title"}, wordValues, state.Max[string](), state.FirstWins[string](), glueHandler),
-		accessorsOf(&state.Field[int]{Name: "total", Handler: state.Sum[int]()}, numberValues, state.Max[int](), state.Min[int](), state.Replace[int]()),
-		accessorsOf(&state.Field[[]string]{Name: "log"}, listValues, state.Union[[]string](), state.KeepLast[[]string](2), state.Replace[[]string]()),
-		accessorsOf(&state.Field[[]string]{Name: "tags", Handler: state.Union[[]string]()}, listValues, state.Append[[]string](), state.Replace[[]string]()),
-		accessorsOf(&state.Field[[]string]{Name: "recent", Handler: state.KeepLast[[]string](3)}, listValues, state.Append[[]string]()),
+		accessorsOf(&state.Field[string]{Name: "title"}, wordValues, state.Max[string](),
+			state.FirstWins[string](), glueHandler),
+		accessorsOf(&state.Field[int]{Name: "total", Handler: state.Sum[int]()}, numberValues, state.Max[int](),
+			state.Min[int](), state.Replace[int]()),
+		accessorsOf(&state.Field[[]string]{Name: "log"}, listValues, state.Union[[]string](), state.KeepLast[[]string](2),
+			state.Replace[[]string]()),
+		accessorsOf(&state.Field[[]string]{Name: "tags", Handler: state.Union[[]string]()}, listValues,
+			state.Append[[]string](), state.Replace[[]string]()),
+		accessorsOf(&state.Field[[]string]{Name: "recent", Handler: state.KeepLast[[]string](3)}, listValues,
+			state.Append[[]string]()),
 		accessorsOf(&state.Field[[]item]{Name: "items", Handler: itemHandler},
 			rapid.SliceOfN(rapid.Map(numberValues, func(n int) item { return item{string(rune('p' + n&1)), n} }), 0, 3),
 			state.Append[[]item](), state.Replace[[]item]()),
@@ -110,8 +119,10 @@ var (
 				}
 				return m
 			}), state.Replace[map[string]string]()),
-		accessorsOf(&state.Field[string]{Name: "first", Handler: state.FirstWins[string]()}, wordValues, state.Replace[string]()),
-		accessorsOf(&state.Field[string]{Name: "last", Handler: state.LastWins[string]()}, wordValues, state.Replace[string]()),
+		accessorsOf(&state.Field[string]{Name: "first", Handler: state.FirstWins[string]()}, wordValues,
+			state.Replace[string]()),
+		accessorsOf(&state.Field[string]{Name: "last", Handler: state.LastWins[string]()}, wordValues,
+			state.Replace[string]()),
 		accessorsOf(&state.Field[any]{Name: "free"}, anyValues, state.LastWins[any]()),
 		accessorsOf(&state.Field[string]{Name: "secret", Secret: true}, wordValues, glueHandler),
 		accessorsOf(&state.Field[[]string]{Name: "draft", Ephemeral: true}, listValues),

@@ -167,7 +167,9 @@ func (s *stateModel) join(branches []*stateModel) error {
 	return nil
 }
 
-func (s *stateModel) joinField(field string, branches []*stateModel) (value any, set bool, net, shown []fieldWrite, err error) {
+func (s *stateModel) joinField(
+	field string, branches []*stateModel,
+) (value any, set bool, net, shown []fieldWrite, err error) {
 	parent := joinSide{}
 	parent.value, parent.set = s.content.get(field)
 	parentWrote, anyOver := false, false

@@ -240,7 +240,8 @@ func equalValues(a, b any) bool {
 		return ok && slices.EqualFunc(a, b, func(x, y state.InferenceResult) bool { return equalValues(x, y) })
 	case state.InferenceResult:
 		b, ok := b.(state.InferenceResult)
-		return ok && a.ID == b.ID && a.Agent == b.Agent && a.Input == b.Input && a.Usage == b.Usage && a.Stop == b.Stop && a.StopWord == b.StopWord &&
+		return ok && a.ID == b.ID && a.Agent == b.Agent && a.Input == b.Input && a.Usage == b.Usage && a.Stop == b.Stop &&
+			a.StopWord == b.StopWord &&
 			a.StartedAt.Equal(b.StartedAt) && a.CreatedAt.Equal(b.CreatedAt) &&
 			equalValues(a.Prompt, b.Prompt) && equalValues(a.Output, b.Output) && equalValues(answersIn(a), answersIn(b))
 	case callAnswer:

@@ -91,7 +91,8 @@ func (w Work) Linear(t *testing.T) {
 	}
 	packages := strings.Replace(w.Packages, "deps", strings.Join(strings.Fields(string(out)), ","), 1)
 	program := filepath.Join(t.TempDir(), "work.test")
-	out, err = exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg="+packages, "-vet=off", "-o", program, ".").CombinedOutput()
+	out, err = exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg="+packages, "-vet=off", "-o",
+		program, ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -139,12 +140,14 @@ func (w Work) excess(t *testing.T, program, name string) (more []string) {
 	limit := workFactor * w.More
 	for place, times := range many.statements {
 		if first := few.statements[place]; times > limit*max(first, w.Size) {
-			more = append(more, fmt.Sprintf("%s is executed %d times for %d and %d times for %d", place, first, w.Size, times, w.Size*w.More))
+			more = append(more, fmt.Sprintf("%s is executed %d times for %d and %d times for %d", place, first,
+				w.Size, times, w.Size*w.More))
 		}
 	}
 	slices.Sort(more)
 	if many.bytes > limit*max(few.bytes, workBytes) {
-		more = append(more, fmt.Sprintf("%d bytes are allocated for %d and %d for %d", few.bytes, w.Size, many.bytes, w.Size*w.More))
+		more = append(more, fmt.Sprintf("%d bytes are allocated for %d and %d for %d", few.bytes, w.Size,
+			many.bytes, w.Size*w.More))
 	}
 	return more
 }

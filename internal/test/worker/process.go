@@ -32,7 +32,9 @@ type Process[Request, Reply any] struct {
 
 // Start starts a worker that is killed when ctx ends, if not earlier. It calls
 // hear with each line that the worker prints by itself, one at a time.
-func Start[Request, Reply any](ctx context.Context, task any, hear func(*Process[Request, Reply], Reply)) (*Process[Request, Reply], error) {
+func Start[Request, Reply any](
+	ctx context.Context, task any, hear func(*Process[Request, Reply], Reply),
+) (*Process[Request, Reply], error) {
 	text, err := json.Marshal(task)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,9 @@ const (
 // the scenario is repeated with twice the TTL. So it is if a time was wrong: what
 // a fault delays takes a part of any TTL, but what a machine delays does not.
 // Virtual time finds the other faults.
-func inRealTime(t *testing.T, fresh func(t testing.TB) store.Store, scenario func(t testing.TB, db store.Store, ttl time.Duration)) {
+func inRealTime(
+	t *testing.T, fresh func(t testing.TB) store.Store, scenario func(t testing.TB, db store.Store, ttl time.Duration),
+) {
 	t.Helper()
 	for ttl := realTTL; ; ttl *= 2 {
 		a := &attempt{TB: t, failed: make(chan struct{})}

@@ -26,9 +26,11 @@ import (
 // The two schemas that are deployed in a storm. The new one reads what the old
 // one has written. Processes with the old one refuse what the new one has.
 var (
-	oldAge    = &state.Field[string]{Name: "age"}
-	oldMood   = &state.Field[string]{Name: "mood"}
-	newAge    = &state.Field[int]{Name: "age", Convert: func(former state.JSON) (int, error) { return strconv.Atoi(string(former[1 : len(former)-1])) }}
+	oldAge  = &state.Field[string]{Name: "age"}
+	oldMood = &state.Field[string]{Name: "mood"}
+	newAge  = &state.Field[int]{Name: "age", Convert: func(former state.JSON) (int, error) {
+		return strconv.Atoi(string(former[1 : len(former)-1]))
+	}}
 	newMood   = &state.Field[string]{Name: "feeling", Was: []string{"mood"}}
 	oldStorm  = state.MustSchema(Notes, oldAge, oldMood)
 	newStorm  = state.MustSchema(Notes, newAge, newMood)
@@ -107,7 +109,8 @@ func RealStorm(t *testing.T, s Storm, fresh func(t testing.TB) store.Store) {
 func (c Storm) run(t *testing.T, db store.Store) {
 	link, away := WithOutages(db, true)
 	s := &storm{
-		Storm: c, began: time.Now(), db: db, link: link, accepted: map[string]map[string]acceptance{}, runs: map[string][]stormRun{},
+		Storm: c, began: time.Now(), db: db, link: link, accepted: map[string]map[string]acceptance{},
+		runs: map[string][]stormRun{},
 	}
 	for i := range c.Users {
 		s.accepted[fmt.Sprint("user", i)] = map[string]acceptance{}
@@ -313,7 +316,8 @@ func (s *storm) check(t *testing.T, user string, v *workspace.View) {
 	for id := range s.accepted[user] {
 		_, isDead := dead[id]
 		require.LessOrEqual(t, ends["begin "+id], 1, "%s: %s is begun twice", user, id)
-		require.Equal(t, !isDead, ends["end "+id] == 1, "%s: %s has ended %d times, and is dead: %q", user, id, ends["end "+id], dead[id])
+		require.Equal(t, !isDead, ends["end "+id] == 1, "%s: %s has ended %d times, and is dead: %q", user, id,
+			ends["end "+id], dead[id])
 		require.LessOrEqual(t, ends["end "+id], 1, "%s: %s", user, id)
 	}
 }
@@ -410,7 +414,8 @@ func (s *storm) outagesIn(from, to moment) (n int) {
 // story tells what has happened around a run, with times since it could begin.
 func (s *storm) story(user string, before stormRun, ready, begun moment) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "the run of %s has begun %s after it could; the one before began at %s", user, begun-ready, before.from-ready)
+	fmt.Fprintf(&b, "the run of %s has begun %s after it could; the one before began at %s", user,
+		begun-ready, before.from-ready)
 	for _, at := range s.away {
 		if at.to > before.from && at.from < begun {
 			fmt.Fprintf(&b, "\naway from %s to %s", at.from-ready, at.to-ready)

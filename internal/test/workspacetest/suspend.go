@@ -56,7 +56,9 @@ func Ask(t testing.TB, run *Held, calls ...string) {
 	for _, id := range calls {
 		list = append(list, Refund(id))
 	}
-	require.NoError(t, run.State().History().Append(state.InferenceResult{Output: []state.Message{state.ToolCalls(list...)}}))
+	require.NoError(t, run.State().History().Append(state.InferenceResult{
+		Output: []state.Message{state.ToolCalls(list...)},
+	}))
 }
 
 // Suspended is [Hold] for a workspace in which call 1 is suspended, by a run that

@@ -108,7 +108,9 @@ func (a *assembler) startBlock(index string, members jsontext.Object) error {
 		}
 		block.emit(members.String(typ), a.emit)
 	case "tool_use":
-		block.piece = codec.Delta{Kind: codec.DeltaInput, Call: a.calls, ID: members.String("id"), Name: members.String("name")}
+		block.piece = codec.Delta{
+			Kind: codec.DeltaInput, Call: a.calls, ID: members.String("id"), Name: members.String("name"),
+		}
 		a.calls++
 		if input := members.Object("input"); len(input) > 0 { // it comes whole
 			block.piece.Text = string(members.Get("input"))

@@ -26,8 +26,14 @@ var table = codec.Table{
 	Model: "assistant", User: "user",
 	CallList: "tool_calls",
 	Calls: []codec.Word{
-		{Type: "function", In: []string{"function"}, KeyID: "id", KeyName: "name", KeyValue: "arguments", Form: codec.ArgumentsForm},
-		{Kind: "custom", Type: "custom", In: []string{"custom"}, KeyID: "id", KeyName: "name", KeyValue: "input", Form: codec.TextForm},
+		{
+			Type: "function", In: []string{"function"}, KeyID: "id", KeyName: "name", KeyValue: "arguments",
+			Form: codec.ArgumentsForm,
+		},
+		{
+			Kind: "custom", Type: "custom", In: []string{"custom"}, KeyID: "id", KeyName: "name", KeyValue: "input",
+			Form: codec.TextForm,
+		},
 		// Before there were tools, an entry had one call without an id.
 		{Kind: legacyCall, Member: legacyCall, KeyName: "name", KeyValue: "arguments", Form: codec.ArgumentsForm},
 	},

@@ -51,7 +51,8 @@ func partBefore(parts *codec.Growing, piece jsontext.Object, first bool) *codec.
 // isPiece reports whether a part has the type, the index and the id of a piece.
 func isPiece(part, piece jsontext.Object) bool {
 	id := part.String("id")
-	return codec.EqualJSON(part.Get("type"), piece.Get("type")) && codec.EqualJSON(part.Get("index"), piece.Get("index")) &&
+	return codec.EqualJSON(part.Get("type"), piece.Get("type")) &&
+		codec.EqualJSON(part.Get("index"), piece.Get("index")) &&
 		(id == "" || piece.String("id") == "" || id == piece.String("id"))
 }
 

@@ -126,7 +126,9 @@ func isMember(m jsontext.Member) bool {
 }
 
 // addMember adds a member of a delta.
-func (a *assembler) addMember(member *codec.Growing, delta jsontext.Object, sent jsontext.Member, call *streamedCall) error {
+func (a *assembler) addMember(
+	member *codec.Growing, delta jsontext.Object, sent jsontext.Member, call *streamedCall,
+) error {
 	switch kind := jsontext.Kind(sent.Value); {
 	case kind == "array" && sent.Name == "tool_calls":
 		calls := member.AsList()
@@ -250,7 +252,8 @@ func (f *callFinder) find(calls *codec.Growing, delta jsontext.Object) *streamed
 			switch has := found.Member("function"); {
 			case found.repeats(has, function):
 				return nil
-			case id == "" && nameOf(delta) != "" && isObject(has.Member("arguments").JSON()) && isObject(function.Get("arguments")):
+			case id == "" && nameOf(delta) != "" && isObject(has.Member("arguments").JSON()) &&
+				isObject(function.Get("arguments")):
 				found = nil // another one, of a server without ids
 			}
 		}

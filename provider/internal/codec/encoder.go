@@ -99,7 +99,9 @@ func (e *Encoder) HasParts(m state.Message, content []byte) bool {
 
 // EncodeParts returns the parts of a message of another format as encode has
 // them, and those that it does not have, which were reported.
-func (e *Encoder) EncodeParts(i int, role string, parts []Part, encode func(role string, p Part) (jsontext.Object, []string)) (encoded [][]byte, omitted []Part) {
+func (e *Encoder) EncodeParts(
+	i int, role string, parts []Part, encode func(role string, p Part) (jsontext.Object, []string),
+) (encoded [][]byte, omitted []Part) {
 	for _, p := range parts {
 		if p.AsIs {
 			encoded = append(encoded, p.Members.JSON())

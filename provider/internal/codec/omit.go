@@ -17,7 +17,10 @@ var identity = []string{"id", "type", "object", "index", "status", "model"}
 
 // expressed are the members of entries and calls that a message has as content,
 // calls and so on. A message keeps another spelling of them.
-var expressed = []string{"role", "content", "tool_calls", "function_call", "name", "arguments", "input", "args", "call_id", "output", "response", "is_error"}
+var expressed = []string{
+	"role", "content", "tool_calls", "function_call", "name", "arguments", "input", "args", "call_id", "output",
+	"response", "is_error",
+}
 
 // OmitParts reports parts that the format cannot express.
 func (e *Encoder) OmitParts(i int, parts []Part) {
@@ -48,7 +51,9 @@ func (e *Encoder) omitRest(i int, p Part, members jsontext.Object, prefix string
 				}
 			}
 		case path == "type", saysNothing(m.Value), slices.Contains(p.Read, path), slices.Contains(written, path):
-		case jsontext.Kind(m.Value) == "object" && slices.ContainsFunc(p.Read, func(r string) bool { return strings.HasPrefix(r, path+".") }):
+		case jsontext.Kind(m.Value) == "object" && slices.ContainsFunc(p.Read, func(r string) bool {
+			return strings.HasPrefix(r, path+".")
+		}):
 			inner, _ := jsontext.Members(m.Value) // checked with the message
 			e.omitRest(i, p, inner, path+".", written)
 		default:

@@ -161,7 +161,10 @@ func (p Part) typeName() string {
 func ReadMCPPart(part jsontext.Object) (Part, bool) {
 	switch part.String("type") {
 	case "image", "audio":
-		p := Part{Kind: PartImage, MIME: part.String("mimeType"), Data: part.String("data"), Read: []string{"mimeType", "data"}}
+		p := Part{
+			Kind: PartImage, MIME: part.String("mimeType"), Data: part.String("data"),
+			Read: []string{"mimeType", "data"},
+		}
 		if part.String("type") == "audio" {
 			p.Kind = PartAudio
 		}

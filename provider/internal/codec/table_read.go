@@ -400,7 +400,8 @@ func (t *Table) addResult(d *Decoder, p *TablePart, kept jsontext.Object) error 
 // addText adds a text message. Where parts are stored in other words, its content
 // is a text if that is all.
 func (t *Table) addText(d *Decoder, role string, parts []TablePart, kept jsontext.Object) error {
-	if only := parts[0].Members; t.Store != nil && !t.Bare && len(parts) == 1 && len(only) == len(t.TextPart(nil)) && t.IsText(only) {
+	if only := parts[0].Members; t.Store != nil && !t.Bare && len(parts) == 1 && len(only) == len(t.TextPart(nil)) &&
+		t.IsText(only) {
 		text := only.Get("text")
 		if len(kept) == 0 && string(text) == `""` {
 			// Other formats have an empty text next to calls, which is left

@@ -181,7 +181,10 @@ func (w *tableWriter) addCalls(i int, m state.ToolCallMessage) {
 		if !isKind {
 			kept = nil
 		}
-		plain := wordValues{id: jsontext.AppendQuote(nil, c.ID), name: jsontext.AppendQuote(nil, c.Name), value: word.Form.write(ValueOrNil(c.Input), own)}
+		plain := wordValues{
+			id: jsontext.AppendQuote(nil, c.ID), name: jsontext.AppendQuote(nil, c.Name),
+			value: word.Form.write(ValueOrNil(c.Input), own),
+		}
 		part := word.restore(plain, kept, added, func(sent []byte) bool { return word.Form.reads(sent, c.Input) })
 		switch {
 		case w.t.CallList == "":
@@ -230,7 +233,9 @@ func (w *tableWriter) addResult(i int, m state.ToolResultMessage) {
 	}
 	id, name := jsontext.AppendQuote(nil, call.ID), jsontext.AppendQuote(nil, call.Name)
 	plain := wordValues{id: id, name: name, value: value, failed: failed, more: more, isResult: true}
-	part := word.restore(plain, kept, OwnMembers(m, w.t.OwnOfResult), func(sent []byte) bool { return word.Form.reads(sent, m.Content()) })
+	part := word.restore(plain, kept, OwnMembers(m, w.t.OwnOfResult), func(sent []byte) bool {
+		return word.Form.reads(sent, m.Content())
+	})
 	if word.Role != "" {
 		w.end()
 		w.Entries.Cut(i)
@@ -469,7 +474,9 @@ func (c *content) saysNothing() bool { return IsEmpty(c.value) && len(c.parts) =
 
 // isBlank reports whether content is nothing but empty texts.
 func (c *content) isBlank() bool {
-	return c.saysNothing() || c.value == nil && !slices.ContainsFunc(c.parts, func(part []byte) bool { return string(part) != `{"text":""}` })
+	return c.saysNothing() || c.value == nil && !slices.ContainsFunc(c.parts, func(part []byte) bool {
+		return string(part) != `{"text":""}`
+	})
 }
 
 // json returns the content, nil if there is none.

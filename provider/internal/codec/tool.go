@@ -41,7 +41,8 @@ func (w ToolWord) Read(element jsontext.Object) (Tool, bool) {
 	}
 	t := Tool{Name: function.String("name"), Description: function.String("description")}
 	isTyped := func(name string) bool { return name == "" && jsontext.IsNull(typ) || jsontext.IsText(typ, name) }
-	if t.Name == "" || !isOptional(function.Get("description"), "string") || !isOptional(function.Get(w.Schema), "object") ||
+	if t.Name == "" || !isOptional(function.Get("description"), "string") ||
+		!isOptional(function.Get(w.Schema), "object") ||
 		w.Types != nil && !slices.ContainsFunc(w.Types, isTyped) {
 		return Tool{}, false
 	}
@@ -142,7 +143,9 @@ func (r Request) Body(encode func([]Tool) [][]byte, messages jsontext.Object) (j
 		case "", "null", "[]", `""`:
 			body = body.With(m.Name, m.Value)
 		default:
-			return nil, &fault.Error{Path: jsontext.Path("$", m.Name), Got: "is in the settings and is also made of the messages"}
+			return nil, &fault.Error{
+				Path: jsontext.Path("$", m.Name), Got: "is in the settings and is also made of the messages",
+			}
 		}
 	}
 	return body, nil

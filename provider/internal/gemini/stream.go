@@ -178,7 +178,8 @@ func (a *assembler) emitText(text string, thought bool) {
 // emitInput emits the input of a call that has come whole.
 func (a *assembler) emitInput(call jsontext.Object) {
 	a.emit(codec.Delta{
-		Kind: codec.DeltaInput, Text: string(call.Get("args")), Call: a.calls, ID: call.String("id"), Name: call.String("name"),
+		Kind: codec.DeltaInput, Text: string(call.Get("args")), Call: a.calls, ID: call.String("id"),
+		Name: call.String("name"),
 	})
 	a.calls++
 }

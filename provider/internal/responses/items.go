@@ -222,7 +222,8 @@ func plainCall(typ string, id, name, arguments []byte) jsontext.Object {
 // plainOutput returns the plain item of a result.
 func plainOutput(typ string, id, content []byte) jsontext.Object {
 	return jsontext.Object{
-		{Name: "type", Value: jsontext.AppendQuote(nil, typ)}, {Name: "call_id", Value: id}, {Name: outputMember(typ), Value: content},
+		{Name: "type", Value: jsontext.AppendQuote(nil, typ)}, {Name: "call_id", Value: id},
+		{Name: outputMember(typ), Value: content},
 	}
 }
 

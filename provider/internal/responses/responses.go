@@ -104,7 +104,9 @@ func (Format) EncodeMessages(e *codec.Encoder, msgs []state.Message) jsontext.Ob
 
 // DecodeResponse adds the messages of the output.
 func (Format) DecodeResponse(d *codec.Decoder, body jsontext.Object) (codec.Response, error) {
-	r := codec.Response{ID: body.String("id"), Stops: codec.ResponsesStops, Created: codec.UnixTime(body.Get("created_at"))}
+	r := codec.Response{
+		ID: body.String("id"), Stops: codec.ResponsesStops, Created: codec.UnixTime(body.Get("created_at")),
+	}
 	if err := body.Want("output", "array", "null"); err != nil {
 		return r, err
 	}

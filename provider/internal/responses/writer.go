@@ -72,7 +72,8 @@ func (w *itemWriter) addCall(i int, c state.ToolCall) {
 	if typ == "" {
 		typ = functionCall
 	}
-	plain := plainCall(typ, jsontext.AppendQuote(nil, c.ID), jsontext.AppendQuote(nil, c.Name), callArguments(typ, c.Input))
+	plain := plainCall(typ, jsontext.AppendQuote(nil, c.ID), jsontext.AppendQuote(nil, c.Name),
+		callArguments(typ, c.Input))
 	item := codec.Restore(plain, kept)
 	sent, _ := callOf(typ, item)
 	if sent.ID != c.ID || sent.Name != c.Name || !codec.EqualJSON(sent.Input, codec.ValueOrNil(c.Input)) {

@@ -75,7 +75,8 @@ func goroutinesLeft(bubble string) string {
 	for _, stack := range strings.Split(allStacks(), "\n\n") {
 		head, frames, _ := strings.Cut(stack, "\n")
 		m := leftGoroutine.FindStringSubmatch(stack)
-		if m != nil && (strings.Contains(head, bubble+"]") || strings.Contains(head, bubble+",")) && !strings.Contains(frames, "synctest.Run(") {
+		if m != nil && (strings.Contains(head, bubble+"]") || strings.Contains(head, bubble+",")) &&
+			!strings.Contains(frames, "synctest.Run(") {
 			left = append(left, m[2]+", "+m[1])
 		}
 	}

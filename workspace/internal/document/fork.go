@@ -21,7 +21,8 @@ func (d *Document) CutBefore(n int) error {
 	if at < 0 {
 		return ErrNoMessage
 	}
-	return d.Apply(append(listEffects(PartConversation, fieldEntries, entries, entries[:at], numberArray), d.nextVersion()))
+	return d.Apply(append(listEffects(PartConversation, fieldEntries, entries, entries[:at], numberArray),
+		d.nextVersion()))
 }
 
 // AnswerAll answers all calls without a result, also those that are suspended.

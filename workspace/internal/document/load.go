@@ -102,7 +102,10 @@ func (d *Document) emptyOf(schema *state.Schema) *emptyState {
 	if e := d.empty.Load(); e != nil && e.schema == schema {
 		return e
 	}
-	e := &emptyState{schema: schema, state: state.New(schema), declared: map[string]bool{}, secret: map[string]bool{windowsName: false}}
+	e := &emptyState{
+		schema: schema, state: state.New(schema), declared: map[string]bool{},
+		secret: map[string]bool{windowsName: false},
+	}
 	e.fields = e.state.Fields()
 	for _, f := range e.fields {
 		e.declared[f.Name], e.secret[f.Name] = true, f.Secret

@@ -66,7 +66,8 @@ func entriesEdited(changes []state.Effect) bool {
 	isKind := func(kinds ...state.EffectKind) func(state.Effect) bool {
 		return func(e state.Effect) bool { return isConversation(e) && slices.Contains(kinds, e.Kind) }
 	}
-	return slices.ContainsFunc(changes, isKind(state.EffectSet, state.EffectInsert, state.EffectTruncate, state.EffectRemoveAt)) &&
+	return slices.ContainsFunc(changes, isKind(state.EffectSet, state.EffectInsert, state.EffectTruncate,
+		state.EffectRemoveAt)) &&
 		!slices.ContainsFunc(changes, isKind(state.EffectDelete))
 }
 

@@ -254,7 +254,9 @@ func FirstOpen(msgs []state.Message, suspended map[string]Suspension) []state.To
 // answerOpen returns the effects that answer the open calls, except for those
 // that are suspended and those of messages that the base has. texts are what some
 // of them are answered with, by their keys.
-func (d *Document) answerOpen(suspended map[string]Suspension, texts map[string]string, base func() (*Document, error)) ([]state.Effect, error) {
+func (d *Document) answerOpen(
+	suspended map[string]Suspension, texts map[string]string, base func() (*Document, error),
+) ([]state.Effect, error) {
 	entries := d.entries()
 	msgs, err := d.decodeMessages(entries)
 	if err != nil {

@@ -101,7 +101,8 @@ func (s *seenHead) takeBack(h *Head) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := &s.kept
-	if k.head.Age().After(h.Age()) || h.isFork(k.head.mark()) || h.Epoch < k.epoch || h.Epoch == k.epoch && h.Version < k.version {
+	if k.head.Age().After(h.Age()) || h.isFork(k.head.mark()) || h.Epoch < k.epoch ||
+		h.Epoch == k.epoch && h.Version < k.version {
 		return false
 	}
 	s.replace(h)

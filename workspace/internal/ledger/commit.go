@@ -210,9 +210,9 @@ func (c *commit) prepare(ctx context.Context, apply transitionFunc) (*transition
 		return nil, nil, err
 	}
 	t := &transition{
-		ledger: c.Ledger, cond: cond, remembered: remembered, replace: c.basis == basisDamaged, makes: !h.Exists() || c.basis == basisDamaged,
-		Head: h.clone(), ctx: ctx, base: h.Position(), baseSeq: h.Seq, listed: h.listed(),
-		now: c.began,
+		ledger: c.Ledger, cond: cond, remembered: remembered, replace: c.basis == basisDamaged,
+		makes: !h.Exists() || c.basis == basisDamaged, Head: h.clone(), ctx: ctx, base: h.Position(),
+		baseSeq: h.Seq, listed: h.listed(), now: c.began,
 	}
 	t.reader = contentReader{blobStore: c.blobStore, contents: c.contents, lists: c.lists}
 	err = apply(t)

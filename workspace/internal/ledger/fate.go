@@ -44,7 +44,9 @@ func (l *Ledger) Fate(ctx context.Context, h *Head, id string) (Fate, error) {
 	}
 	for _, d := range dead {
 		if d.Message.ID == id {
-			return Fate{Place: PlaceDead, Outcome: Outcome{ID: id, Ending: work.EndingFailed, RunID: d.RunID, Reason: d.Reason}}, nil
+			return Fate{
+				Place: PlaceDead, Outcome: Outcome{ID: id, Ending: work.EndingFailed, RunID: d.RunID, Reason: d.Reason},
+			}, nil
 		}
 	}
 	if m, queued, err := l.findQueued(ctx, h, id); queued || err != nil {

@@ -252,7 +252,8 @@ func decodeHead(key, user string, data []byte) (*Head, error) {
 		return nil, corrupt(key, fmt.Sprintf("format %d, want %d", h.Format, headFormat))
 	case h.User != user:
 		return nil, corrupt(key, "it is the workspace of another user, "+fault.Quote(h.User))
-	case h.Records.Next != h.Version || len(h.Ops)%nonceLen != 0 || h.Kept > h.Version+1 || h.Past != (past{}) && h.Past.Oldest >= h.start().Version:
+	case h.Records.Next != h.Version || len(h.Ops)%nonceLen != 0 || h.Kept > h.Version+1 ||
+		h.Past != (past{}) && h.Past.Oldest >= h.start().Version:
 		return nil, corrupt(key, "its members do not fit each other")
 	}
 	return h, nil

@@ -24,11 +24,13 @@ func HeadKey(user string) (string, error) {
 		return "", fmt.Errorf("%w: the name of a user must be non-empty UTF-8", work.ErrInvalid)
 	}
 	if !isID(user) {
-		return "", fmt.Errorf("%w: %s is not the id of a thread: names from outside are escaped by workspace.Thread", work.ErrInvalid, fault.Quote(user))
+		return "", fmt.Errorf("%w: %s is not the id of a thread: names from outside are escaped by workspace.Thread",
+			work.ErrInvalid, fault.Quote(user))
 	}
 	key := headPrefix + EncodeUser(user)
 	if most := store.MaxKey - len("/") - maxBlobName; len(key) > most {
-		return "", fmt.Errorf("%w: the name of the user is too long: its key has %d bytes, and %d are possible", work.ErrInvalid, len(key), most)
+		return "", fmt.Errorf("%w: the name of the user is too long: its key has %d bytes, and %d are possible",
+			work.ErrInvalid, len(key), most)
 	}
 	return key, nil
 }

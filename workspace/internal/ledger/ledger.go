@@ -383,7 +383,8 @@ func (s *seenHead) note(h *Head, before writeMark) bool {
 	if h.Epoch > floor.Epoch { // it is no older one
 		before = floor
 	}
-	if h.Epoch < min(before.Epoch, floor.Epoch) || h.Seq < min(before.Seq, floor.Seq) || h.isFork(floor) || h.isFork(before) {
+	if h.Epoch < min(before.Epoch, floor.Epoch) || h.Seq < min(before.Seq, floor.Seq) || h.isFork(floor) ||
+		h.isFork(before) {
 		return false
 	}
 	if h.Epoch > floor.Epoch || h.Epoch == floor.Epoch && h.Seq >= floor.Seq {

@@ -267,7 +267,7 @@ var mutants = []mutant{
 		{"takeover.go", "return h.LeaseState() == c.Observed", "return h.LeaseState().leaseID == c.Observed.leaseID"},
 	}},
 	{name: "another head with the same seq is believed", variant: "failover", edits: []textEdit{
-		{"ledger.go", " || h.isFork(floor) || h.isFork(before) {", " {"},
+		{"ledger.go", " || h.isFork(floor) ||\n\t\th.isFork(before) {", " {"},
 	}},
 	{name: "what was deleted is believed after a read without a head", variant: "batch", edits: []textEdit{
 		{"ledger.go", "	floor := cmp.Or(s.newest, s.deletion)\n", "	floor := s.newest\n"},

@@ -38,7 +38,9 @@ func (l *Ledger) SetNote(ctx context.Context, of *Head, note work.Note) (*Head, 
 		if err != nil {
 			return err
 		}
-		list = slices.DeleteFunc(slices.Clone(list), func(n work.Note) bool { return n.Message == note.Message && n.By == note.By })
+		list = slices.DeleteFunc(slices.Clone(list), func(n work.Note) bool {
+			return n.Message == note.Message && n.By == note.By
+		})
 		if note.Text != "" {
 			at, _ := slices.BinarySearchFunc(list, note.Message, func(n work.Note, number int) int { return n.Message - number })
 			list = slices.Insert(list, at, note)

@@ -288,7 +288,8 @@ func (l *Ledger) delete(ctx context.Context, c closing, done func(*Head) bool) (
 // entomb makes the head that of a deleted workspace, in an epoch of its own.
 func (t *transition) entomb(now time.Time, c closing) {
 	*t.Head = Head{
-		Format: headFormat, User: t.User, Seq: t.Seq, Token: t.Token + 1, Deleted: now, Closed: c.closed, Sweeping: c.sweeping,
+		Format: headFormat, User: t.User, Seq: t.Seq, Token: t.Token + 1, Deleted: now, Closed: c.closed,
+		Sweeping: c.sweeping,
 	}
 }
 

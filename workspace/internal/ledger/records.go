@@ -207,7 +207,9 @@ func (c *contentReader) recordEntries(ctx context.Context, h *Head, after, to ui
 
 // fetchRecords yields the records of entries, and reports whether the loop goes
 // on.
-func (c *contentReader) fetchRecords(ctx context.Context, entries []listNode, yield func(*storedRecord, error) bool) bool {
+func (c *contentReader) fetchRecords(
+	ctx context.Context, entries []listNode, yield func(*storedRecord, error) bool,
+) bool {
 	names := make([]string, len(entries))
 	for i, n := range entries {
 		names[i], _ = recordBlob(n.text)

@@ -32,7 +32,9 @@ func (s *SharedChange) apply(t *transition) error {
 	case len(c.Effects) == 0:
 		return errNoChange
 	}
-	if err := t.addRecord(work.Record{Kind: KindUpdate, Time: c.Time, Effects: c.Effects, RunID: s.RunID, Message: s.Message}); err != nil {
+	if err := t.addRecord(work.Record{
+		Kind: KindUpdate, Time: c.Time, Effects: c.Effects, RunID: s.RunID, Message: s.Message,
+	}); err != nil {
 		return err
 	}
 	t.markPurge(c.Purge)

@@ -77,7 +77,9 @@ func ReadHead(ctx context.Context, db store.Store, s *Sealer, id string) (UserHe
 // order of the keys, but not those of users to skip. It ends with the first error
 // of the store. It deletes keys that no head has, as somebody who writes to the
 // store by hand may leave them.
-func (b BusyList) Heads(ctx context.Context, db store.Store, s *Sealer, skip func(user string) bool) iter.Seq2[[]UserHead, error] {
+func (b BusyList) Heads(
+	ctx context.Context, db store.Store, s *Sealer, skip func(user string) bool,
+) iter.Seq2[[]UserHead, error] {
 	return func(yield func([]UserHead, error) bool) {
 		var keys []string
 		read := func() bool {
@@ -211,7 +213,8 @@ func Expired(ctx context.Context, db store.Store, s *Sealer, now time.Time) iter
 			case err != nil:
 			case len(heads) == 0 || heads[0].Head != nil && heads[0].Head.Expires != at:
 				// Without a condition, the key could be that of a later head.
-				if err = store.Delete(ctx, db, e.Key, store.IfRevision(e.Revision)); err == nil || errors.Is(err, store.ErrConflict) {
+				if err = store.Delete(ctx, db, e.Key, store.IfRevision(e.Revision)); err == nil ||
+					errors.Is(err, store.ErrConflict) {
 					continue
 				}
 			case heads[0].Head == nil: // others report it

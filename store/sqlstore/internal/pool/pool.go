@@ -15,7 +15,9 @@ const maxConns = 16
 
 // OpenStore opens a store on a pool of its own, which keeps idle connections
 // for a minute.
-func OpenStore(ctx context.Context, c driver.Connector, d sqlstore.Dialect, opts *sqlstore.Options) (*sqlstore.Store, error) {
+func OpenStore(
+	ctx context.Context, c driver.Connector, d sqlstore.Dialect, opts *sqlstore.Options,
+) (*sqlstore.Store, error) {
 	db := sql.OpenDB(c)
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
