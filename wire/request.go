@@ -67,20 +67,19 @@ func (t *Transport) complete(
 		s.prompt = withPrompt(s.prompt, prompt, format)
 	}
 	if !t.RecordOnly && !isOutside(ctx) {
-		if s.resumes {
-			return sent{}, nil, errResumes
-		}
 		request = withTools(ctx, st, request)
 		request, s.names = request.RenameTools(profile)
-		if s.continued {
-			if err := holdsInput(st, request.Messages); err != nil {
-				return sent{}, nil, err
-			}
-		} else {
-			if err := t.converse(ctx, st, &s, request, memory+behind, profile, masks); err != nil {
-				return sent{}, nil, err
-			}
+		switch {
+		case s.resumes:
+			err = errResumes
+		case s.continued:
+			err = holdsInput(st, request.Messages)
+		default:
+			err = t.converse(ctx, st, &s, request, memory+behind, profile, masks)
 			request.Settings, s.container = nameSettings(ctx, st, request.Settings, format)
+		}
+		if err != nil {
+			return sent{}, nil, err
 		}
 	}
 	if behind != "" {
@@ -96,12 +95,8 @@ func (t *Transport) complete(
 			request.Messages = withContext(request.Messages, behind, format, profile)
 		}
 		request.Pictures = profile.Pictures
-		var omitted []provider.Omission
-		if body, omitted, err = encode(st, format, request, len(s.history) > 0); err != nil {
+		if body, err = t.encode(ctx, st, format, request, len(s.history) > 0); err != nil {
 			return sent{}, nil, err
-		}
-		if t.Omitted != nil && len(omitted) > 0 {
-			t.Omitted(ctx, omitted)
 		}
 		if masks != nil {
 			body = []byte(masks.Redact(string(body)))
@@ -110,21 +105,28 @@ func (t *Transport) complete(
 	return s, t.prepareCache(ctx, format, body, behind), nil
 }
 
-// encode encodes a request. What it has of a conversation, and the last one with a
-// conversation of the State and its forks had, is not encoded again.
-func encode(
-	st *state.State, format *provider.Format, r provider.Request, hasConversation bool,
-) (body []byte, omitted []provider.Omission, err error) {
+// encode encodes a request, and tells of what is left out. What it has of a
+// conversation, and the last one with a conversation of the State and its forks had, is
+// not encoded again.
+func (t *Transport) encode(
+	ctx context.Context, st *state.State, format *provider.Format, r provider.Request, hasConversation bool,
+) ([]byte, error) {
 	kept := inside.Encoded(st)
 	var before *provider.Encoded
 	if hasConversation {
 		before, _ = kept.Load().(*provider.Encoded)
 	}
 	body, omitted, next, err := format.EncodeNext(internal.Key{}, r, before)
-	if err == nil && hasConversation {
+	if err != nil {
+		return nil, err
+	}
+	if hasConversation {
 		kept.Store(next) // nil drops what is of no use
 	}
-	return body, omitted, err
+	if t.Omitted != nil && len(omitted) > 0 {
+		t.Omitted(ctx, omitted)
+	}
+	return body, nil
 }
 
 // tokensBesides returns about how many tokens a request has besides the

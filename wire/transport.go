@@ -211,9 +211,18 @@ func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.
 	if err != nil {
 		return nil, err
 	}
+	return t.answered(c, req, resp, refused)
+}
+
+// answered returns the response to a call, or that to the call without what this one
+// says was refused. It records the answer, or sees to it that it is recorded.
+func (t *Transport) answered(
+	c *call, req *http.Request, resp *http.Response, refused runctx.Refused,
+) (*http.Response, error) {
 	if losesBody(resp) {
 		resp.Body.Close()
-		return nil, fmt.Errorf("wire: the provider answers with status %d: the request would be repeated elsewhere without its body", resp.StatusCode)
+		return nil, fmt.Errorf("wire: the provider answers with status %d: "+
+			"the request would be repeated elsewhere without its body", resp.StatusCode)
 	}
 	if resp.Request == nil {
 		resp.Request = req // by which the next request knows that it is a redirect
@@ -230,7 +239,7 @@ func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.
 		return resp, nil
 	}
 	c.asked, c.body = nil, nil // they are long, and the answer may take minutes
-	ofOpenAI := format == provider.OpenAI || format == provider.OpenAIResponses
+	ofOpenAI := c.format == provider.OpenAI || c.format == provider.OpenAIResponses
 	if ofOpenAI && (c.sent.streams || isEventStream(resp.Header)) && resp.Header.Get("Content-Encoding") == "" {
 		changeBody(resp, withoutErrors)
 	}

@@ -48,7 +48,7 @@ func (m *Manager) changeContent(
 ) error {
 	op := work.Operation{Kind: work.OpUpdate, UserID: userID}
 	return m.observe(ctx, name, op, func(ctx context.Context, l *ledger.Ledger, op *operation) error {
-		for { // another writer was faster, so it ends when the others have written, or with ctx
+		for { // another writer was faster: it ends when the others have written, or with ctx
 			if err := try(ctx, l, op); !errors.Is(err, ledger.ErrContentChanged) {
 				return err
 			}
@@ -96,6 +96,13 @@ func (m *Manager) tryUpdate(
 	if err := fn(&c.Workspace); err != nil {
 		return err
 	}
+	return m.storeUpdate(ctx, l, sharedLedger, h, c, op)
+}
+
+// storeUpdate stores what an update has changed of the content at a head.
+func (m *Manager) storeUpdate(
+	ctx context.Context, l, sharedLedger *ledger.Ledger, h *ledger.Head, c *liveContent, op *operation,
+) error {
 	d, err := c.delta()
 	if err == nil && ledger.IsShared(l.User()) {
 		err = m.sharing.checkPart(d.Effects)

@@ -179,9 +179,10 @@ type Options struct {
 
 	// Logger gets what happens to workspaces (default: slog.Default gets what no
 	// caller is told, such as a message that is given up, a panic or a store that is
-	// away; slog.DiscardHandler silences it). What runs and messages do is logged at slog.LevelDebug, what operators do and takeovers
-	// at LevelInfo, what needs attention at LevelWarn, and damaged data, panics
-	// and work that was given up at LevelError. The attributes are user, run,
+	// away; slog.DiscardHandler silences it). What runs and messages do is logged at
+	// slog.LevelDebug, what operators do and takeovers at LevelInfo, what needs
+	// attention at LevelWarn, and damaged data, panics and work that was given up at
+	// LevelError. The attributes are user, run,
 	// message, attempt, version, took and err, a group with the class of the
 	// error and its text. Values are not logged, and the secrets of the
 	// workspace are masked in the text of errors. From LevelWarn on, an event is

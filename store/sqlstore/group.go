@@ -36,7 +36,9 @@ type writeJob struct {
 	writes []store.Write
 	revs   []store.Revision
 	err    error
-	wake   chan bool // receives true to lead, or false when the job is done and err is set; nil if the job leads at once
+	// wake receives true to lead, or false when the job is done and err is set. It is
+	// nil if the job leads at once.
+	wake chan bool
 }
 
 func (g *groupWriter) write(ctx context.Context, writes []store.Write, revs []store.Revision) error {
