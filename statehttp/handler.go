@@ -1,10 +1,12 @@
 package statehttp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 
@@ -47,7 +49,8 @@ type Options struct {
 
 // Who is whose threads a request is about, and the agent of the Team with whose
 // rights it reads, writes and decides. Both are needed: nobody has the rights of the
-// host.
+// host. Without a Team in the schema, each agent may read and write all fields, and New
+// logs that.
 type Who struct {
 	User  string
 	Agent string
@@ -101,7 +104,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	}
 	var err error
 	h.guard, err = pagehttp.NewGuard(pagehttp.Config{
-		Package: "statehttp", Methods: "GET, POST, DELETE", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: Status,
+		Package: "statehttp", Manager: m, Methods: "GET, POST, DELETE", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: Status,
 		Refuse: refuse,
 	})
 	if err != nil {
@@ -204,13 +207,22 @@ func refuse(w http.ResponseWriter, text string, status int) {
 	_ = answer(w, status, map[string]string{"error": text}) // a text has one
 }
 
-// read reads the body of a request.
+// read reads the body of a request. A member that in does not have is an error: what
+// the page says with it would be lost.
 func (c *call) read(in any) error {
 	data, ok := c.guard.Body(c.w, c.r)
 	if !ok {
 		return errAnswered
 	}
-	if err := json.Unmarshal(data, in); err != nil {
+	body := json.NewDecoder(bytes.NewReader(data))
+	body.DisallowUnknownFields()
+	err := body.Decode(in)
+	if err == nil {
+		if _, end := body.Token(); end != io.EOF {
+			err = errors.New("want nothing behind the JSON")
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("%w: the body: %w", workspace.ErrInvalid, err)
 	}
 	return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/page"
-	"github.com/agentstate/state/workspace/work"
 )
 
 // Message is what a page sends: a text, or parts, or decisions about calls.
@@ -102,10 +101,10 @@ func (h *Handler) routes() {
 	h.handle("POST /threads/{thread}/discard", ActionDiscard, changes(func(c *call, of turn) error {
 		return c.m.Discard(c.work(), c.thread, of.Turn)
 	}))
-	h.handle("POST /threads/{thread}/title", ActionRename, changes(func(c *call, in Thread) error {
+	h.handle("POST /threads/{thread}/title", ActionRename, changes(func(c *call, in naming) error {
 		return c.m.Rename(c.work(), c.thread, in.Title)
 	}))
-	h.handle("POST /threads/{thread}/notes", ActionNote, changes(func(c *call, in work.Note) error {
+	h.handle("POST /threads/{thread}/notes", ActionNote, changes(func(c *call, in note) error {
 		return c.pages.SetNote(c.work(), c.thread, in.Message, in.Text)
 	}))
 	h.handle("POST /threads/{thread}/fork", ActionFork, (*call).fork)
@@ -120,6 +119,17 @@ func (h *Handler) routes() {
 // turn names a message by the turn that it begins.
 type turn struct {
 	Turn string `json:"turn"`
+}
+
+// naming gives a thread a title.
+type naming struct {
+	Title string `json:"title"`
+}
+
+// note is what a person notes about a message.
+type note struct {
+	Message int    `json:"message"`
+	Text    string `json:"text"`
 }
 
 // changes returns the answer of a route that changes a thread that exists, as its body
@@ -198,9 +208,11 @@ func (c *call) fork() (any, error) {
 	return map[string]string{"thread": name}, c.m.Fork(c.work(), c.thread, to, workspace.ForkPoint{Message: in.Message})
 }
 
-// follow streams the changes of a thread.
+// follow streams the changes of a thread. One that does not exist may begin: only a page
+// that has seen something of it is told that it is gone.
 func (c *call) follow() (any, error) {
-	if err := c.exists(); err != nil {
+	from := cmp.Or(c.r.Header.Get("Last-Event-ID"), c.r.FormValue("from"))
+	if err := c.exists(); err != nil && (!errors.Is(err, workspace.ErrNotFound) || c.hasSeen(from)) {
 		return nil, err
 	}
 	end, ok := c.guard.Begin(c.w)
@@ -208,7 +220,6 @@ func (c *call) follow() (any, error) {
 		return nil, errAnswered
 	}
 	defer end()
-	from := cmp.Or(c.r.Header.Get("Last-Event-ID"), c.r.FormValue("from"))
 	out := pagehttp.NewWriter(c.w)
 	each := func(ctx context.Context) iter.Seq2[page.Change, error] { return c.pages.Follow(ctx, c.thread, from) }
 	pagehttp.Serve(c.ctx, out, each, func(change page.Change, err error) bool {
@@ -218,6 +229,13 @@ func (c *call) follow() (any, error) {
 		return err == nil
 	})
 	return nil, nil
+}
+
+// hasSeen reports whether a page that knows a version of a thread which does not exist
+// has seen another one.
+func (c *call) hasSeen(version string) bool {
+	empty, err := c.pages.Read(c.ctx, c.thread)
+	return version != "" && (err != nil || version != empty.Version)
 }
 
 // row returns what the list shows of a thread.

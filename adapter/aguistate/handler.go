@@ -36,7 +36,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	}
 	var err error
 	h.guard, err = pagehttp.NewGuard(pagehttp.Config{
-		Package: "aguistate", Methods: "POST", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: statehttp.Status,
+		Package: "aguistate", Manager: m, Methods: "POST", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: statehttp.Status,
 	})
 	if err != nil {
 		return nil, err
