@@ -3,6 +3,7 @@ package workspace_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -96,4 +97,26 @@ func TestAFieldThatTheSchemaLacksIsLoggedByTheManager(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "citty is read and not in the schema"), log.String())
 	require.Contains(t, log.String(), `did you mean \"city\"?`)
 	require.Contains(t, log.String(), "cuntry is read and not in the schema")
+}
+
+// What is written to the State of a run that has ended would be lost.
+func TestTheStateOfARunThatHasEndedIsReadOnly(t *testing.T) {
+	for name, end := range map[string]error{"finished": nil, "failed": errors.New("no")} {
+		var left, branch, agents *state.State
+		m := open(t, store.NewMemory(), workspace.Options{Run: func(_ context.Context, run *workspace.Run) error {
+			left, branch, agents = run.State(), run.State().Fork(), run.State().As("ann")
+			return errors.Join(visits.Set(left, 1), end)
+		}})
+		_, err := m.Handle(t.Context(), "ann", text("1"))
+		require.Equal(t, end == nil, err == nil, name)
+		for _, st := range []*state.State{left, agents} {
+			err := visits.Set(st, 2)
+			require.ErrorIs(t, err, state.ErrReadOnly, name)
+			require.ErrorIs(t, err, workspace.ErrRunEnded, name)
+			require.Equal(t, 1, visits.GetOr(st, 0), "it can be read")
+		}
+		require.ErrorIs(t, left.KV().Replace("visits", 2), state.ErrReadOnly, name)
+		require.NoError(t, visits.Set(branch, 2))
+		require.ErrorIs(t, left.Join(branch), state.ErrReadOnly, name)
+	}
 }
