@@ -134,6 +134,12 @@ func TestTheGuideListsTheNamesOfAProgram(t *testing.T) {
 		for _, name := range names {
 			require.Regexp(t, `\b`+regexp.QuoteMeta(name)+`\b`, program)
 		}
+		if i == 2 { // all that the service uses
+			used := regexp.MustCompile(`\b(?:state|loop|statehttp|sqlitestore|tool|wire|workspace)\.[A-Z]\w*`).FindAllString(program, -1)
+			slices.Sort(used)
+			require.Len(t, slices.Compact(used), 16)
+			require.Contains(t, row[0], "sixteen in all")
+		}
 	}
 }
 
