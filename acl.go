@@ -12,7 +12,7 @@ import (
 // Team lists the agents that share a state, as a hierarchy: each name with the
 // agents below it. A name that is below no other is at the top. Being above
 // another agent gives no rights by itself. A schema with a Team has access
-// control.
+// control; without one, every agent may do everything.
 type Team map[string][]string
 
 // Scope says which agents may read or write a field. The zero value is Private.

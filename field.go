@@ -315,18 +315,25 @@ func (f *Field[T]) Get(st *State) (T, error) {
 	return as[T](sp.form.Load(c.Value)), nil
 }
 
-// GetOr returns a copy of the value, or def if Get would return an error.
+// GetOr returns a copy of the value, or def if Get would return an error. A field
+// that the schema of st does not have, or has with another type, is a mistake: it is
+// logged at Warn, once for each schema and name, by slog.Default, or in a run of
+// package workspace by its Logger.
 func (f *Field[T]) GetOr(st *State, def T) T {
-	if v, err := f.Get(st); err == nil {
+	v, err := f.Get(st)
+	if err == nil {
 		return v
 	}
+	st.on().tellLacking(err)
 	return def
 }
 
-// Has reports whether the field is set and the handle may read it.
+// Has reports whether the field is set and the handle may read it. A field that the
+// schema does not have is logged as by GetOr.
 func (f *Field[T]) Has(st *State) bool {
 	h := st.on()
 	sp, err := f.toRead(h)
+	h.tellLacking(err)
 	return err == nil && h.slot(sp) != nil
 }
 
@@ -404,7 +411,8 @@ func (f *Field[T]) Delete(st *State) (bool, error) {
 // ListItems yields the elements of a list field and their indexes, from index from
 // on. A negative from counts from the end. It walks one version of the list
 // and copies only the elements that it yields. It yields nothing if the field
-// is unset or the handle may not read it.
+// is unset or the handle may not read it. A field that the schema does not have is
+// logged as by [Field.GetOr].
 func ListItems[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E] {
 	h := *s.on()
 	return func(yield func(int, E) bool) {
@@ -435,7 +443,8 @@ func ListItems[S ~[]E, E any](s *State, f *Field[S], from int) iter.Seq2[int, E]
 }
 
 // ListLen returns the length of a list field, 0 if the field is unset or the handle
-// may not read it. It copies nothing.
+// may not read it. It copies nothing. A field that the schema does not have is logged as
+// by [Field.GetOr].
 func ListLen[S ~[]E, E any](s *State, f *Field[S]) int {
 	if _, l := listOf(s.on(), f); l != nil {
 		return l.Len()
@@ -446,6 +455,7 @@ func ListLen[S ~[]E, E any](s *State, f *Field[S]) int {
 // listOf returns the list that a field holds, or nil.
 func listOf[S any](h *handle, f *Field[S]) (*cell.Form, *persist.List) {
 	sp, err := f.toRead(h)
+	h.tellLacking(err)
 	if err != nil || sp.form.Elem == nil {
 		return nil, nil
 	}

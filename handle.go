@@ -46,6 +46,11 @@ type family struct {
 	// strange are secrets that are stored with the state and for which its schema has
 	// no secret field. It does not change once the state is used.
 	strange []redact.Secret
+	// tell is told of a field that is read and that the schema does not have. If it is
+	// nil, the default Logger is. It does not change once the state is used.
+	tell func(field string, err error)
+	// forked is told of each fork, or is nil. It does not change once the state is used.
+	forked func(*State)
 	// encoded is what package wire has made of the conversation for the last request.
 	encoded atomic.Value
 }

@@ -115,6 +115,29 @@ func (Insider) TellLacking(st *State, told func(error)) *State {
 	return &State{handle: h}
 }
 
+// WarnLacking is TellLacking for whoever is told of a field that [Field.GetOr] reads and
+// that the schema does not have, unless somebody else is told already.
+func (i Insider) WarnLacking(st *State) *State {
+	h := *st.on()
+	if h.lacks != nil {
+		return st
+	}
+	return i.TellLacking(st, h.tellLacking)
+}
+
+// OnLacking lets tell be told of fields that are read and that the schema of a State
+// does not have, once each, in place of the default Logger. Nobody may use the State, or
+// one that was derived of it, yet.
+func (Insider) OnLacking(st *State, tell func(field string, err error)) { st.on().family.tell = tell }
+
+// OnFork lets told be called with each fork of a State, and of those that were derived of
+// it. Nobody may use them yet.
+func (Insider) OnFork(st *State, told func(*State)) { st.on().family.forked = told }
+
+// Unjoined returns the names of the fields that a fork has written, and of the history,
+// if it can be joined and was not.
+func (Insider) Unjoined(st *State) []string { return addressNames(st.on().branch.Unjoined()) }
+
 // SaysState reports whether NewContext has made a context or one that it is made of,
 // if only with nil, which says that there is to be no State.
 func (Insider) SaysState(ctx context.Context) bool { return ctx.Value(contextKey{}) != nil }

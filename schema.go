@@ -32,6 +32,7 @@ type Schema struct {
 	open   bool // accepts names that it does not declare
 	limits Limits
 	given  Limits // the limits as they were declared
+	told   *toldFields
 }
 
 // The first slots of every schema. The other fields follow in their order, and
@@ -349,6 +350,7 @@ func (s *Schema) compile() {
 	for name := range s.former {
 		s.names.add(name)
 	}
+	s.told = &toldFields{}
 	slots := firstSlot + len(s.fields) - 1
 	s.access = newAccess(s.team, slots+1)
 	s.keys = newKeysSpec(slots, s.access.add(slots, "", Public, Public), s.limits)

@@ -209,7 +209,8 @@ func (s *Schema) addresses(a, b *engine.Branch) []engine.Address {
 // Fork returns a branch: a separate state that starts with the content and the
 // version of s. The cost does not depend on the size of the state. Writes to
 // the branch show in s only when it is joined, and writes to s never show in
-// the branch.
+// the branch. What a branch that is never joined has written is lost without an error:
+// statetest.Joined finds such branches.
 //
 // A branch keeps a record of its writes until it is joined, and grows with
 // them. To read past content, use Snapshot. For a clone, which is never joined,
@@ -217,6 +218,9 @@ func (s *Schema) addresses(a, b *engine.Branch) []engine.Address {
 func (s *State) Fork() *State {
 	f := s.with(s.on().branch.Fork())
 	f.opened = f.rights
+	if told := f.family.forked; told != nil {
+		told(f)
+	}
 	return f
 }
 

@@ -119,9 +119,12 @@ func (r ruleForm) matches(st *state.State) (bool, error) {
 // matches. It reads one version of the state, with the rights of the handle. A
 // rule that mentions a field that is hidden from the handle does not match,
 // wherever in the rule the field occurs. The same applies to a field that the
-// state does not have.
+// state does not have: that is a mistake, which is an error of a [loop.Loop] and is
+// otherwise logged as by [state.Field.GetOr]. [Router.Check] returns it as an error.
+//
+// [loop.Loop]: https://pkg.go.dev/github.com/agentstate/state/loop#Loop
 func (r *Router) Next(st *state.State) (agent string, ok bool) {
-	st = st.Snapshot()
+	st = inside.WarnLacking(st.Snapshot())
 	for _, rule := range r.rules() {
 		if yes, _ := rule.matches(st); yes {
 			return rule.Agent + rule.Otherwise, true
@@ -145,7 +148,7 @@ func (r *Router) rules() []ruleForm {
 func (r *Router) Explain(st *state.State) string {
 	var b strings.Builder
 	next := "nobody"
-	st = st.Snapshot()
+	st = inside.TellLacking(st.Snapshot(), func(error) {}) // the text says so
 	for i, rule := range r.rules() {
 		outcome := "does not match"
 		switch yes, err := rule.matches(st); {
@@ -174,7 +177,7 @@ func (r *Router) Explain(st *state.State) string {
 // of [state.Field.Get], such as [state.ErrDenied]. The agent "" is the host.
 // Check does not know what functions read.
 func (r *Router) Check(schema *state.Schema, agent string) error {
-	st := state.New(schema)
+	st := inside.TellLacking(state.New(schema), func(error) {}) // the error says so
 	types := fieldTypes(st)
 	if agent != "" {
 		st = st.As(agent)

@@ -32,12 +32,14 @@
 //
 // An EventSource that has lost its connection sends the id of the last event as
 // Last-Event-ID, and gets what has changed behind it. A page that has taken a Page
-// gives its version as the parameter from. One stream of events for a thread and one
-// for all threads are enough: browsers have six connections to a server.
+// gives its version as the parameter from. A thread that does not exist has events as
+// well: its first message may come. One stream of events for a thread and one for all
+// threads are enough: browsers have six connections to a server.
 //
-// Errors are JSON, {"error": text}, with the status of [Status]. A thread that does
-// not exist is a 404, and so is that of another user: the names of threads are those
-// of the user who asks.
+// Errors are JSON, {"error": text}, with the status of [Status]. A body with a member
+// that the route does not know is a 400. A thread that does not exist is a 404, and so
+// is that of another user: the names of threads are those of the user who asks. The
+// events of one are a 404 for a page that has seen it, since it was deleted.
 //
 // A Handler refuses the requests of the pages of other sites, as
 // [http.CrossOriginProtection] defines them, bodies of other types, that are too

@@ -46,7 +46,8 @@ type Options struct {
 
 // Who is whose threads a request is about, and the agent of the Team with whose
 // rights it reads, writes and decides. Both are needed: nobody has the rights of the
-// host.
+// host. Without a Team in the schema, each agent may read and write all fields, and New
+// logs that.
 type Who struct {
 	User  string
 	Agent string
@@ -100,7 +101,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	}
 	var err error
 	h.guard, err = pagehttp.NewGuard(pagehttp.Config{
-		Package: "statehttp", Methods: "GET, POST, DELETE", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts,
+		Package: "statehttp", Manager: m, Methods: "GET, POST, DELETE", Trusted: opts.TrustedOrigins, Hosts: opts.Hosts,
 		MaxBody: opts.MaxBody, Logger: opts.Logger, Status: Status,
 		Refuse: refuse,
 	})
@@ -130,7 +131,17 @@ type call struct {
 	pages  *page.Source
 }
 
-// handle adds a route for an action. Only a message makes a thread.
+// handleThread adds a route for an action on a thread that exists.
+func (h *Handler) handleThread(pattern string, action Action, answer func(c *call) (any, error)) {
+	h.handle(pattern, action, func(c *call) (any, error) {
+		if err := c.exists(); err != nil {
+			return nil, err
+		}
+		return answer(c)
+	})
+}
+
+// handle adds a route for an action.
 func (h *Handler) handle(pattern string, action Action, answer func(c *call) (any, error)) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c := &call{Handler: h, w: w, r: r, ctx: r.Context(), name: r.PathValue("thread")}
@@ -145,11 +156,8 @@ func (h *Handler) handle(pattern string, action Action, answer func(c *call) (an
 		}
 		c.who, c.thread = who, workspace.Thread(who.User, c.name)
 		c.pages = &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors}
-		if err = c.may(action); err == nil && c.name != "" && action != ActionSend && action != ActionDecide {
-			err = c.exists()
-		}
 		var v any
-		if err == nil {
+		if err = c.may(action); err == nil {
 			v, err = answer(c)
 		}
 		if err == nil && v != nil {

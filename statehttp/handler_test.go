@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -151,7 +152,8 @@ func TestTitlesAndNotes(t *testing.T) {
 		require.Equal(t, want, status, text)
 	}
 	for _, path := range []string{"/threads/2/notes", "/threads/2/title"} {
-		status, _ := s.do("POST", path, `{"message":1,"text":"up"}`)
+		body := map[bool]string{true: `{"title":"up"}`, false: `{"message":1,"text":"up"}`}[strings.HasSuffix(path, "title")]
+		status, _ := s.do("POST", path, body)
 		require.Equal(t, http.StatusNotFound, status)
 	}
 }
@@ -246,6 +248,9 @@ func TestThreadsOfOthers(t *testing.T) {
 			if strings.HasSuffix(route[1], "/messages") && strings.Contains(route[2], "text") || strings.Contains(route[2], `"Hi"`) {
 				continue // begins a thread of the sender
 			}
+			if strings.HasSuffix(route[1], "/events") {
+				continue // of a thread of the sender that may begin: see TestEventsOfAThreadThatMayBegin
+			}
 			status, text := s.do(route[0], route[1], route[2], "User", "bob", "Agent", "boss")
 			require.Equal(t, http.StatusNotFound, status, "%s: %s", route, text)
 		}
@@ -253,6 +258,100 @@ func TestThreadsOfOthers(t *testing.T) {
 	after, err := s.m.Summary(t.Context(), "ann/1")
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+// A page opens the events of a thread before its first message, and comes back. It sees
+// nothing of the threads of others, and is told when the thread is gone.
+func TestEventsOfAThreadThatMayBegin(t *testing.T) {
+	s := newSite(t, func(o *statehttp.Options) {
+		o.May = func(*http.Request, statehttp.Who, statehttp.Action, string) error { return nil }
+	})
+	_, err := s.m.Handle(t.Context(), "bob/1", workspace.Message{ID: "m1", Content: state.UserText("mine")})
+	require.NoError(t, err)
+	var p page.Page
+	empty, version := "", ""
+	take := func(id string, data []byte) bool {
+		var c page.Change
+		require.NoError(t, json.Unmarshal(data, &c))
+		p.Apply(c)
+		version = id
+		if empty == "" {
+			empty = id
+			require.Empty(t, p.Items)
+			require.Empty(t, p.Turns)
+			return false
+		}
+		if len(p.Items) == 0 && len(p.Turns) == 0 {
+			s.say("1", "m1", "Hi")
+		}
+		return len(p.Items) < 2
+	}
+	s.events(t.Context(), "/threads/1/events", "", -1, take)
+	s.events(t.Context(), "/threads/1/events", empty, -1, take)
+	require.Equal(t, "Hi", p.Items[0].Parts[0].Text)
+	require.Equal(t, "Hello!", p.Items[1].Parts[0].Text)
+
+	s.ok("DELETE", "/threads/1", "", nil)
+	status, _ := s.do("GET", "/threads/1/events", "", "Last-Event-ID", version)
+	require.Equal(t, http.StatusNotFound, status)
+	status, _ = s.do("GET", "/threads/1/events?from="+version, "")
+	require.Equal(t, http.StatusNotFound, status)
+	status, _ = s.do("GET", "/threads/1", "")
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+// A misspelt member of a body is an error, whatever else the body has and whether the
+// thread exists: what it says would be lost.
+func TestMembersThatABodyDoesNotHave(t *testing.T) {
+	s := newSite(t)
+	s.say("1", "m1", "Hi")
+	for _, c := range []struct{ path, body, name string }{
+		{"/threads/1/messages", `{"id":"x","txt":"Hi"}`, "txt"},
+		{"/threads/1/messages", `{"id":"x","text":"Hi","replace":"m1"}`, "replace"},
+		{"/threads/1/messages", `{"id":"x","text":"Hi","field":{"title":"x"}}`, "field"},
+		{"/threads/1/messages", `{"id":"x","parts":[{"kind":"text","txt":"Hi"}]}`, "txt"},
+		{"/threads/1/decisions", `{"id":"x","decisions":[{"call":"1","kind":"approve"}]}`, "call"},
+		{"/threads/9/messages", `{"id":"x","txt":"Hi"}`, "txt"},
+		{"/threads", `{"thread":"1"}`, "thread"},
+		{"/threads/1/stop", `{"id":"m1"}`, "id"},
+		{"/threads/1/retry", `{"id":"m1"}`, "id"},
+		{"/threads/1/discard", `{"message":"m1"}`, "message"},
+		{"/threads/1/title", `{"text":"x"}`, "text"},
+		{"/threads/1/title", `{"title":"x","running":true}`, "running"},
+		{"/threads/1/notes", `{"message":1,"note":"up"}`, "note"},
+		{"/threads/1/notes", `{"message":1,"text":"up","by":"boss"}`, "by"},
+		{"/threads/1/fork", `{"number":1}`, "number"},
+	} {
+		status, text := s.do("POST", c.path, c.body)
+		require.Equal(t, http.StatusBadRequest, status, "%s %s: %s", c.path, c.body, text)
+		require.Contains(t, text, `the body: json: unknown field \"`+c.name+`\"`, c.path)
+	}
+	for _, body := range []string{`{"id":"x","text":"Hi"} {}`, `{"id":"x","text":"Hi"}]`, `{"id":"x"`, ``} {
+		status, _ := s.do("POST", "/threads/1/messages", body)
+		require.Equal(t, http.StatusBadRequest, status, body)
+	}
+	require.Len(t, s.page("1").Items, 2, "nothing has happened")
+}
+
+// A State without a Team denies nothing. A page by which everybody may write everything
+// is mostly a Team that was forgotten.
+func TestAHandlerWithoutATeamSaysSo(t *testing.T) {
+	for _, c := range []struct {
+		parts []state.Part
+		want  string
+	}{
+		{[]state.Part{team, title}, ""},
+		{[]state.Part{&state.Field[string]{Name: "title"}}, "statehttp: the schema has no Team"},
+	} {
+		m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{Schema: state.MustSchema(c.parts...)})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, m.Close()) })
+		var log bytes.Buffer
+		_, err = statehttp.New(m, &statehttp.Options{Who: who, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		require.Contains(t, log.String(), c.want)
+		require.Equal(t, c.want == "", log.String() == "", log.String())
+	}
 }
 
 // What is refused before anything is done.

@@ -1,11 +1,13 @@
 package statehttp
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -14,7 +16,6 @@ import (
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/page"
-	"github.com/agentstate/state/workspace/work"
 )
 
 // Message is what a page sends: a text, or parts, or decisions about calls.
@@ -58,46 +59,46 @@ func (h *Handler) routes() {
 		return map[string]string{"thread": name}, nil
 	}))
 	h.handle("GET /events", ActionRead, (*call).followAll)
-	h.handle("GET /threads/{thread}", ActionRead, func(c *call) (any, error) { return c.pages.Read(c.ctx, c.thread) })
-	h.handle("GET /threads/{thread}/view", ActionRead, func(c *call) (any, error) {
+	h.handleThread("GET /threads/{thread}", ActionRead, func(c *call) (any, error) { return c.pages.Read(c.ctx, c.thread) })
+	h.handleThread("GET /threads/{thread}/view", ActionRead, func(c *call) (any, error) {
 		v, err := c.m.View(c.ctx, c.thread)
 		if err != nil {
 			return nil, err
 		}
 		return v.As(c.who.Agent), nil
 	})
-	h.handle("GET /threads/{thread}/branches", ActionRead, func(c *call) (any, error) {
+	h.handleThread("GET /threads/{thread}/branches", ActionRead, func(c *call) (any, error) {
 		list, err := c.pages.Branches(c.ctx, c.thread)
 		return append([]page.Branch{}, list...), err
 	})
 	h.handle("GET /threads/{thread}/events", ActionRead, (*call).follow)
 	h.handle("POST /threads/{thread}/messages", ActionSend, reads((*call).send))
 	h.handle("POST /threads/{thread}/decisions", ActionDecide, reads((*call).send))
-	h.handle("POST /threads/{thread}/fields", ActionEdit, changes(func(c *call, fields map[string]state.JSON) error {
+	h.handleThread("POST /threads/{thread}/fields", ActionEdit, changes(func(c *call, fields map[string]state.JSON) error {
 		_, err := c.pages.Send(c.ctx, c.thread, page.Input{Fields: fields})
 		return err
 	}))
-	h.handle("POST /threads/{thread}/stop", ActionStop, changes(func(c *call, of turn) error {
+	h.handleThread("POST /threads/{thread}/stop", ActionStop, changes(func(c *call, of turn) error {
 		return c.pages.Stop(c.ctx, c.thread, of.Turn)
 	}))
-	h.handle("POST /threads/{thread}/retry", ActionRetry, changes(func(c *call, of turn) error {
+	h.handleThread("POST /threads/{thread}/retry", ActionRetry, changes(func(c *call, of turn) error {
 		return c.m.Retry(c.ctx, c.thread, of.Turn)
 	}))
-	h.handle("POST /threads/{thread}/discard", ActionDiscard, changes(func(c *call, of turn) error {
+	h.handleThread("POST /threads/{thread}/discard", ActionDiscard, changes(func(c *call, of turn) error {
 		return c.m.Discard(c.ctx, c.thread, of.Turn)
 	}))
-	h.handle("POST /threads/{thread}/title", ActionRename, changes(func(c *call, in Thread) error {
+	h.handleThread("POST /threads/{thread}/title", ActionRename, changes(func(c *call, in naming) error {
 		return c.m.Rename(c.ctx, c.thread, in.Title)
 	}))
-	h.handle("POST /threads/{thread}/notes", ActionNote, changes(func(c *call, in work.Note) error {
+	h.handleThread("POST /threads/{thread}/notes", ActionNote, changes(func(c *call, in note) error {
 		return c.pages.SetNote(c.ctx, c.thread, in.Message, in.Text)
 	}))
-	h.handle("POST /threads/{thread}/fork", ActionFork, reads(func(c *call, at place) (any, error) {
+	h.handleThread("POST /threads/{thread}/fork", ActionFork, reads(func(c *call, at place) (any, error) {
 		to := workspace.NewThread(c.who.User)
 		_, name := workspace.SplitThread(to)
 		return map[string]string{"thread": name}, c.m.Fork(c.ctx, c.thread, to, workspace.ForkPoint{Message: at.Message})
 	}))
-	h.handle("DELETE /threads/{thread}", ActionDelete, func(c *call) (any, error) {
+	h.handleThread("DELETE /threads/{thread}", ActionDelete, func(c *call) (any, error) {
 		return struct{}{}, c.m.Delete(c.ctx, c.thread)
 	})
 }
@@ -112,7 +113,19 @@ type place struct {
 	Message int `json:"message"`
 }
 
-// reads returns the answer of a route with a body.
+// naming gives a thread a title.
+type naming struct {
+	Title string `json:"title"`
+}
+
+// note is what a person notes about a message.
+type note struct {
+	Message int    `json:"message"`
+	Text    string `json:"text"`
+}
+
+// reads returns the answer of a route with a body. A member that the route does not know
+// is an error: what the page says with it would be lost.
 func reads[T any](answer func(c *call, in T) (any, error)) func(c *call) (any, error) {
 	return func(c *call) (any, error) {
 		var in T
@@ -120,7 +133,15 @@ func reads[T any](answer func(c *call, in T) (any, error)) func(c *call) (any, e
 		if !ok {
 			return nil, errAnswered
 		}
-		if err := json.Unmarshal(data, &in); err != nil {
+		body := json.NewDecoder(bytes.NewReader(data))
+		body.DisallowUnknownFields()
+		err := body.Decode(&in)
+		if err == nil {
+			if _, end := body.Token(); end != io.EOF {
+				err = errors.New("want nothing behind the JSON")
+			}
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%w: the body: %w", workspace.ErrInvalid, err)
 		}
 		return answer(c, in)
@@ -162,20 +183,31 @@ func (c *call) send(in Message) (any, error) {
 	return Sent{Thread: name, ID: out.ID, Status: out.Outcome.Status}, nil
 }
 
-// follow streams the changes of a thread.
+// follow streams the changes of a thread. One that does not exist may begin: only a page
+// that has seen something of it is told that it is gone.
 func (c *call) follow() (any, error) {
+	from := cmp.Or(c.r.Header.Get("Last-Event-ID"), c.r.FormValue("from"))
+	if err := c.exists(); err != nil && (!errors.Is(err, workspace.ErrNotFound) || c.hasSeen(from)) {
+		return nil, err
+	}
 	out, ok := c.guard.Begin(c.w, c.r)
 	if !ok {
 		return nil, errAnswered
 	}
 	defer out.End()
-	from := cmp.Or(c.r.Header.Get("Last-Event-ID"), c.r.FormValue("from"))
 	for change, err := range pagehttp.Each(out, c.pages.Follow(out.Context, c.thread, from)) {
 		if err == nil { // else the page comes back
 			out.SendJSON(change.Version, change)
 		}
 	}
 	return nil, nil
+}
+
+// hasSeen reports whether a page that knows a version of a thread which does not exist
+// has seen another one.
+func (c *call) hasSeen(version string) bool {
+	empty, err := c.pages.Read(c.ctx, c.thread)
+	return version != "" && (err != nil || version != empty.Version)
 }
 
 // row returns what the list shows of a thread.

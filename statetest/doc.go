@@ -20,6 +20,7 @@
 //	What did the run write, say and store?              Equal, Journal, Transcript, Golden
 //	Does a text tell what an agent may not read?        NoLeak
 //	Does the result depend on which branch was first?   Orders
+//	Was each branch that has written something joined?  Joined
 //	Is each effect made once, wherever a process dies?  package crash
 //	Does the new version resume what the old stored?    package crash
 //

@@ -67,7 +67,8 @@ func Expires(d time.Duration) Option {
 
 // DecidedBy names the agents of the Team that may decide about calls of a tool that
 // wait, besides the host (default: each agent of the Team). A decision of another
-// agent is [state.ErrDenied].
+// agent is [state.ErrDenied]. Without [NeedsApproval], which says when, each call needs
+// an approval of them.
 func DecidedBy(agents ...string) Option {
 	return option(func(b *binder) {
 		scope := state.Only(agents...)

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -32,6 +33,9 @@ func (s *signature) bindOptions(opts []Option, in, out reflect.Type) []error {
 			continue
 		}
 		o.bind(b)
+	}
+	if b.deciders != nil && b.approval == nil { // else a call would be made that nobody decides about
+		b.approval = func(context.Context, any) (string, bool) { return "", true }
 	}
 	return b.errs
 }

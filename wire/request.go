@@ -75,7 +75,9 @@ func (t *Transport) complete(
 		case s.continued:
 			err = holdsInput(st, request.Messages)
 		default:
-			err = t.converse(ctx, st, &s, request, memory+behind, profile, masks)
+			if err = endsWithoutUser(request.Messages); err == nil {
+				err = t.converse(ctx, st, &s, request, memory+behind, profile, masks)
+			}
 			request.Settings, s.container = nameSettings(ctx, st, request.Settings, format)
 		}
 		if err != nil {
@@ -224,6 +226,26 @@ func holdsInput(st *state.State, request []state.Message) error {
 	last := conversation[len(conversation)-1]
 	if _, isResult := last.(state.ToolResultMessage); isResult || last.Role() == "user" {
 		return errNoInput
+	}
+	return nil
+}
+
+// errSaid is the error of a request whose own messages end with a turn of the user, or
+// with a result.
+var errSaid = fmt.Errorf("%w: its messages end with what the user says, or with a result, which the State would not have: "+
+	"add that by State.UserSays and send instructions only, or set RecordOnly if the program has the conversation", state.ErrInvalid)
+
+// endsWithoutUser returns an error if the messages of a request, in front of the
+// conversation of the State, end with what a model is to answer.
+func endsWithoutUser(request []state.Message) error {
+	for _, m := range slices.Backward(request) {
+		if origin.IsSystem(m) {
+			continue
+		}
+		if _, isResult := m.(state.ToolResultMessage); isResult || m.Role() == "user" {
+			return errSaid
+		}
+		return nil
 	}
 	return nil
 }

@@ -171,14 +171,15 @@ func TestTheWholeIsRepairedWhereThePromptHasTurns(t *testing.T) {
 	st := newState(t, state.ToolCalls(call), state.ToolResult(call, `"found"`))
 	body := `{"model":"m","max_tokens":9,"system":"Be kind.","messages":[{"role":"user","content":"Look."},
 		{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"find","input":{}}]},
-		{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"old"}]}]}`
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"old"}]},
+		{"role":"assistant","content":"It is old."}]}`
 	_, err := readAll(post(t, newClient(t, &wire.Transport{}), st, server.URL+a.path, body))
 	require.NoError(t, err)
 	sent := server.last(t, a).Messages
 	require.Empty(t, transcript.Check(sent, a.profile)) // ids do not repeat
-	require.Len(t, sent, 6)
+	require.Len(t, sent, 7)
 	result, _ := st.History().Last()
-	require.Len(t, result.Prompt, 4)
+	require.Len(t, result.Prompt, 5)
 	require.Len(t, result.History, 2)
 }
 

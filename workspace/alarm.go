@@ -34,6 +34,8 @@ var (
 	alarmNotMade        = alarm{"approved calls were not made", slog.LevelWarn}
 	alarmNotTold        = alarm{"nobody was told of a call", slog.LevelWarn}
 	alarmUserNotDeleted = alarm{"user is not deleted yet", slog.LevelWarn}
+	alarmUnread         = alarm{"stored fields are not in the schema", slog.LevelWarn}
+	alarmLacking        = alarm{"… is read and not in the schema", slog.LevelWarn}
 	alarmDenied         = alarm{"access denied to a tool", slog.LevelWarn}
 	alarmSlow           = alarm{"… took long", slog.LevelWarn}
 	alarmPanic          = alarm{"… panicked", slog.LevelError}

@@ -152,6 +152,20 @@ var alarming = map[string]func(r *rig){
 		r.open(workspace.Options{Run: nothing, Schema: state.MustSchema(&state.Field[int]{Name: notes.Name})})
 		time.Sleep(time.Minute)
 	},
+	"stored fields are not in the schema": func(r *rig) {
+		m := r.open(workspace.Options{Schema: state.MustSchema(notes), Run: func(_ context.Context, run *workspace.Run) error {
+			return notes.Set(run.State(), []string{"a"})
+		}})
+		r.handle(m, "1")
+		_ = m.Close()
+		r.handle(r.open(workspace.Options{Run: nothing, Schema: state.MustSchema(visits)}), "2")
+	},
+	"… is read and not in the schema": func(r *rig) {
+		r.handle(r.open(workspace.Options{Schema: state.MustSchema(visits), Run: func(_ context.Context, run *workspace.Run) error {
+			notes.GetOr(run.State(), nil)
+			return nil
+		}}), "1")
+	},
 	"holder record was not deleted": func(r *rig) {
 		m := r.open(workspace.Options{Run: nothing})
 		r.handle(m, "1")

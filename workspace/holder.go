@@ -45,6 +45,7 @@ type incarnation struct {
 
 	mu         sync.Mutex
 	idle       bool      // keep waits for a lease, and has no timer
+	doubted    bool      // a run was lost: the record may be that of another Manager with the name
 	leases     int       // of runs that are held, or about to begin
 	heldSince  time.Time // since when there are some
 	ended      bool
@@ -186,11 +187,25 @@ func (i *incarnation) mayEnd() bool {
 	return i.leases == 0 && (i.holder.m.ctx.Err() != nil || len(i.abandoned) > 0)
 }
 
-// hasLeases reports whether a heartbeat is for somebody.
+// doubt makes a heartbeat soon, also without leases, if the holder has a name. A run was
+// lost, and that another Manager has the name would be the reason.
+func (i *incarnation) doubt() {
+	i.holder.mu.Lock()
+	named := i.holder.name != ""
+	i.holder.mu.Unlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if named && !i.ended {
+		i.doubted = true
+		turns.Wake(i.wake)
+	}
+}
+
+// hasLeases reports whether a heartbeat is for somebody, or to find out who has the name.
 func (i *incarnation) hasLeases() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.leases > 0
+	return i.leases > 0 || i.doubted
 }
 
 // abandon says that a lease is not held, although the head of its run may name
@@ -257,8 +272,9 @@ func (i *incarnation) keep() {
 func (i *incarnation) next() (due time.Duration, idle, end bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.idle, i.ended = i.leases == 0, i.mayEnd()
+	i.idle, i.ended = i.leases == 0 && !i.doubted, i.mayEnd()
 	switch {
+	case i.doubted:
 	case !i.retryAt.IsZero():
 		due = time.Until(i.retryAt)
 	case i.written == len(i.abandoned):
@@ -273,6 +289,7 @@ func (i *incarnation) beat() {
 	ctx, cancel := context.WithTimeout(context.Background(), max(m.ttl/6, min(m.ttl/3, time.Second/4)))
 	defer cancel()
 	i.mu.Lock()
+	i.doubted = false
 	abandoned := i.abandoned
 	age := min(began.Sub(i.renewedAt), began.Sub(i.heldSince)) // without leases, none is due
 	i.mu.Unlock()

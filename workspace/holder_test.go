@@ -254,7 +254,8 @@ func TestDeadHolderIsFoundInTime(t *testing.T) {
 func TestHolderIsReplaced(t *testing.T) {
 	onPlainStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
 		var log bytes.Buffer
-		_, runs := hold(t, db, workspace.Options{TTL: ttl, Name: "desk", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		process, _ := asProcess(db)
+		_, runs := hold(t, process, workspace.Options{TTL: ttl, Name: "desk", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		run := runs.Begin(t, "ann", text("1"))
 		other := runs.Begin(t, "bob", text("1"))
 		require.NoError(t, notes.Set(run.State(), []string{"late"}))
@@ -282,6 +283,57 @@ func TestHolderIsReplaced(t *testing.T) {
 		require.NoError(t, err)
 		next.Finish(t)
 	})
+}
+
+// A holder that loses its only run hears that another process has its name, although it
+// has no more leases to renew.
+func TestHolderThatIsReplacedSaysSoWithoutRuns(t *testing.T) {
+	onStore(t, func(t *testing.T, db store.Store, ttl time.Duration) {
+		var log bytes.Buffer
+		process, _ := asProcess(db)
+		_, runs := hold(t, process, workspace.Options{TTL: ttl, Name: "desk", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		run := runs.Begin(t, "ann", text("1"))
+		time.Sleep(ttl / 10) // by now the lease is watched, where the store can
+		m := open(t, db, workspace.Options{TTL: ttl, Name: "desk", Run: nothing})
+		_, err := m.Await(t.Context(), "ann", "1")
+		require.NoError(t, err)
+		<-run.Context().Done()
+		time.Sleep(ttl)
+		synctest.Wait()
+		require.Contains(t, log.String(), `msg="holder record was lost"`)
+		require.Contains(t, log.String(), workspace.ErrHolder.Error()+`: \"desk\"`)
+	})
+}
+
+// Within a process, the second Manager with a name is refused as long as the first one is
+// open.
+func TestTwoManagersWithANameInOneProcess(t *testing.T) {
+	db, other := store.NewMemory(), store.NewMemory()
+	first, err := workspace.Open(t.Context(), db, &workspace.Options{Name: "desk", Run: nothing})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = workspace.Open(t.Context(), db, &workspace.Options{Name: "desk", Run: nothing})
+		require.ErrorIs(t, err, workspace.ErrHolder)
+		require.ErrorContains(t, err, `workspace: another Manager has the name of the holder: "desk": this process has opened it`)
+	}
+	for name, on := range map[string]store.Store{"desk": other, "desk-1": db, "": db} {
+		for range 1 + len(name)%2 {
+			m, err := workspace.Open(t.Context(), on, &workspace.Options{Name: name, Run: nothing})
+			require.NoError(t, err, name)
+			require.NoError(t, m.Close())
+		}
+	}
+	_, err = first.Handle(t.Context(), "ann", text("1"))
+	require.NoError(t, err, "the first one has lost nothing")
+	require.NoError(t, first.Close())
+	second, err := workspace.Open(t.Context(), db, &workspace.Options{Name: "desk", Run: nothing})
+	require.NoError(t, err)
+	require.NoError(t, first.Close(), "again, which frees nothing")
+	_, err = workspace.Open(t.Context(), db, &workspace.Options{Name: "desk", Run: nothing})
+	require.ErrorIs(t, err, workspace.ErrHolder)
+	require.NoError(t, second.Close())
+	_, err = workspace.Open(t.Context(), db, &workspace.Options{Name: "a b"})
+	require.ErrorIs(t, err, workspace.ErrInvalid)
 }
 
 // A store that is away for half of the TTL costs no lease, also if its answers

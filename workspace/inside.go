@@ -6,3 +6,6 @@ import (
 )
 
 var inside = state.Inside(internal.Key{})
+
+// Schema returns the schema of the States, for the other packages of this module.
+func (m *Manager) Schema(internal.Key) *state.Schema { return m.schema }

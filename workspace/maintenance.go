@@ -116,7 +116,6 @@ func (m *Manager) storeUpdate(
 	}
 	d.Title = m.titleOf(ctx, c, d.state)
 	c.endWrites(ErrRunEnded)
-	inside.EndWrites(c.state, ErrRunEnded) // what is written from now on would be lost
 	h, err = l.Update(ctx, ledger.KindUpdate, h, d.Change, change)
 	if err = sharedError(err); errors.Is(err, internal.ErrSharedStale) {
 		return ledger.ErrContentChanged

@@ -46,6 +46,8 @@ type Manager struct {
 	lateWindows   sync.Map // by user: movedWindows that could not be stored because a run had begun
 	movingWindows sync.Map // the users whose windows are being moved
 	feeds         *feeds
+	unread        toldNames
+	name          openName
 	cacheSalt     string            // of the keys of providers' caches
 	leftCode      []<-chan struct{} // each is closed when code that was left behind ends
 }
@@ -265,7 +267,10 @@ func (m *Manager) unmarkWatched(user string) bool {
 // fits returns a function that returns an error for content of a workspace that
 // this Manager cannot use.
 func (m *Manager) fits(id string) func(*document.Document) error {
-	return func(doc *document.Document) error { return checkContent(m.schema, doc, m.sharingFor(id)) }
+	return func(doc *document.Document) error {
+		m.tellUnread(id, doc)
+		return checkContent(m.schema, doc, m.sharingFor(id))
+	}
 }
 
 // trackRun makes Wait wait until untrackRun is called.

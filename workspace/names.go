@@ -9,13 +9,24 @@ import (
 // What programs name every day is declared in package work, and has its names here
 // too.
 type (
-	// Status says what happened to a message.
+	// Status says what happened to a message: StatusStarted, StatusDone, StatusQueued,
+	// StatusDuplicate, StatusRejected or StatusFailed.
 	Status = work.Status
-	// Outcome is what became of a message.
+	// Outcome is what became of a message:
+	//
+	//	Status  Status     // what happened to it
+	//	RunID   string     // of the run that handled it
+	//	Reply   string     // the last words of the model, or what Run.SetReply has set
+	//	Reason  string     // why it was given up, or its run was ended: one line
+	//	Stop    state.Stop // how an answer has ended that was not whole, such as state.StopLength
+	//	First   Status     // of a duplicate: that of the first message with the id
+	//	Differs bool       // of a duplicate: the first message has another content
 	Outcome = work.Outcome
-	// WhenBusy determines what happens to a message that arrives during a run.
+	// WhenBusy determines what happens to a message that arrives during a run:
+	// BusyDefault, BusyEnqueue, BusyReject, BusyInterrupt, BusyRollback or BusyJoin.
 	WhenBusy = work.WhenBusy
-	// Takeover determines how a run continues whose holder has died.
+	// Takeover determines how a run continues whose holder has died: TakeoverResume or
+	// TakeoverRestart.
 	Takeover = work.Takeover
 )
 

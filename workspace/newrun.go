@@ -147,6 +147,9 @@ func (r *Run) read(ctx context.Context, h *ledger.Head) (*liveContent, error) {
 	if err != nil {
 		return nil, err
 	}
+	if part != nil {
+		r.m.tellUnread(r.ledger.User(), part)
+	}
 	return r.m.content(r.ledger.User(), doc, h.Position(), part)
 }
 

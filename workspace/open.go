@@ -23,7 +23,9 @@ import (
 // processes use them. It writes nothing and holds no runs: all that would write
 // returns store.ErrReadOnly.
 //
-// Open returns an error if the store refuses List and answers other calls.
+// Open returns an error if the store refuses List and answers other calls, and
+// ErrHolder if a Manager of this process has the Name on the same store and was not
+// closed.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
 		core: core{db: db}, cacheSalt: rand.Text(), ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{},
@@ -58,11 +60,16 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	m.ctx, m.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
 	m.holder = newHolder(&m.core, m.opts.Name)
-	if err := m.tryList(ctx); err != nil {
+	m.name = openName{db, m.opts.Name}
+	if err := m.name.take(m); err != nil {
 		m.cancel(ErrClosed)
-		return nil, fmt.Errorf("workspace: open: %w", err)
+		return nil, err
 	}
-	if err := m.holder.claim(ctx); err != nil {
+	if err = m.tryList(ctx); err == nil {
+		err = m.holder.claim(ctx)
+	}
+	if err != nil {
+		m.name.free(m)
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)
 	}
@@ -135,6 +142,7 @@ func (m *Manager) Close() error {
 	m.closed = true
 	m.mu.Unlock()
 	m.cancel(ErrClosed)
+	defer m.name.free(m)
 	returned := make(chan struct{})
 	go func() {
 		m.goroutines.Wait()

@@ -71,6 +71,9 @@ func (r *Run) endWithLease() {
 	r.mu.Lock()
 	r.end(phaseGone, r.lease.lost())
 	r.mu.Unlock()
+	if errors.Is(r.lease.lost(), ErrFenced) {
+		r.lease.incarnation.doubt()
+	}
 	if r.lease.abandoned.Load() {
 		r.vacate()
 	}

@@ -25,7 +25,11 @@ func (m *Manager) sharingFor(id string) *sharing {
 func (m *Manager) content(
 	id string, doc *document.Document, at ledger.Position, part *document.Document,
 ) (*liveContent, error) {
-	return newLiveContent(id, m.schema, doc, at, m.sharingFor(id), part)
+	c, err := newLiveContent(id, m.schema, doc, at, m.sharingFor(id), part)
+	if err == nil {
+		inside.OnLacking(c.state, m.tellLacking)
+	}
+	return c, err
 }
 
 // readPart returns the ledger and the content of the user part of a thread. The

@@ -186,8 +186,9 @@ func (c *liveContent) noteStored(d contentDelta, at ledger.Position) error {
 	return nil
 }
 
-// endWrites makes further writes to memory and settings fail with err.
+// endWrites makes further writes fail with err: they would be lost.
 func (c *liveContent) endWrites(err error) {
+	inside.EndWrites(c.state, err)
 	c.memory.end(err)
 	c.settings.end(err)
 	c.suspended.end(err)

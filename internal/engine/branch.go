@@ -277,6 +277,19 @@ func (b *Branch) Alive() error {
 	return b.refusal()
 }
 
+// Unjoined returns the addresses that a branch has written, if it can be joined and was
+// not.
+func (b *Branch) Unjoined() (written []Address) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.recorded() && !b.transaction && b.ended != ErrJoined {
+		for _, n := range b.nets.sorted() {
+			written = append(written, n.Address)
+		}
+	}
+	return written
+}
+
 // End makes further writes fail with err.
 func (b *Branch) End(err error) {
 	b.mu.Lock()

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agentstate/state/internal"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/page"
 )
@@ -36,6 +37,7 @@ type Config struct {
 	MaxBody int64           // default 8 MiB
 	Logger  *slog.Logger    // of errors whose text is not shown (default: slog.Default)
 	Status  func(error) int // of HTTP
+	Manager *workspace.Manager
 	// Refuse answers a request that is refused (default: the text, as http.Error).
 	Refuse func(w http.ResponseWriter, text string, status int)
 }
@@ -49,7 +51,8 @@ type Guard struct {
 	slots   slots
 }
 
-// NewGuard returns a Guard.
+// NewGuard returns a Guard. It logs if the schema has no Team: pages are what most needs
+// one, and a State without a Team denies nothing.
 func NewGuard(c Config) (*Guard, error) {
 	c.MaxBody = cmp.Or(c.MaxBody, 8<<20)
 	if c.Logger == nil {
@@ -63,6 +66,9 @@ func NewGuard(c Config) (*Guard, error) {
 		if err := g.origins.AddTrustedOrigin(origin); err != nil {
 			return nil, fmt.Errorf("%s: TrustedOrigins: %w", c.Package, err)
 		}
+	}
+	if c.Manager.Schema(internal.Key{}).Team() == nil {
+		c.Logger.Warn(c.Package + ": the schema has no Team: whoever asks may read and write all fields, with any Agent")
 	}
 	return g, nil
 }

@@ -26,8 +26,6 @@ func refund(ctx context.Context, in struct{ Order string }) (string, error) {
 	return "order " + in.Order + " is refunded with the key " + call.Key, nil
 }
 
-func money(context.Context, struct{ Order string }) (string, bool) { return "money leaves", true }
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -40,8 +38,9 @@ func main() {
 		}
 		return answer.Err()
 	}}
-	desk.Tools = append(desk.Tools, tool.Must(tool.New("refund", "Refund an order.", refund,
-		tool.NeedsApproval(money), tool.DecidedBy("employee"))))
+	pay, err := tool.New("refund", "Refund an order.", refund, tool.DecidedBy("employee"))
+	check(err)
+	desk.Tools = append(desk.Tools, pay)
 	db, err := sqlitestore.Open(ctx, os.Getenv("DB"), nil)
 	check(err)
 	m, err := workspace.Open(context.Background(), db, &workspace.Options{

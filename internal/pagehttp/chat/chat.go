@@ -38,7 +38,8 @@ func New(pkg, methods string, m *workspace.Manager, opts *statehttp.Options) (*H
 	}
 	var err error
 	h.Guard, err = pagehttp.NewGuard(pagehttp.Config{
-		Package: pkg, Methods: methods, Trusted: opts.TrustedOrigins, Hosts: opts.Hosts, MaxBody: opts.MaxBody, Logger: opts.Logger, Status: statehttp.Status,
+		Package: pkg, Manager: m, Methods: methods, Trusted: opts.TrustedOrigins, Hosts: opts.Hosts,
+		MaxBody: opts.MaxBody, Logger: opts.Logger, Status: statehttp.Status,
 	})
 	return h, err
 }

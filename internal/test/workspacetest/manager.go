@@ -58,7 +58,9 @@ func (s *suite) Takeover(t *testing.T) {
 				} else {
 					require.Equal(t, []string{"1[] 1", "2[again] 2"}, seen)
 				}
-				require.ErrorIs(t, Notes.Set(run.State(), []string{"late"}), nil)
+				late := Notes.Set(run.State(), []string{"late"})
+				require.ErrorIs(t, late, state.ErrReadOnly)
+				require.ErrorIs(t, late, workspace.ErrFenced)
 				require.Error(t, run.Commit(t.Context()))
 				v := View(t, m, "ann")
 				require.NotContains(t, Notes.GetOr(v.State(), nil), "late")

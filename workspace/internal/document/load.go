@@ -97,6 +97,22 @@ func (d *Document) Declares(schema *state.Schema, name string) (declared, secret
 	return declared, secret
 }
 
+// Unread returns the names of the fields and keys in the document for which a schema has
+// no place, sorted.
+func (d *Document) Unread(schema *state.Schema) (names []string) {
+	empty := d.emptyOf(schema)
+	for _, part := range []string{PartField, PartKey} {
+		for name := range d.fields(part) {
+			_, declared := empty.secret[name]
+			if !declared && (part == PartField || !inside.IsKey(empty.state, name)) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // emptyOf returns the empty State of a schema.
 func (d *Document) emptyOf(schema *state.Schema) *emptyState {
 	if e := d.empty.Load(); e != nil && e.schema == schema {

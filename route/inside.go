@@ -1,0 +1,8 @@
+package route
+
+import (
+	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal"
+)
+
+var inside = state.Inside(internal.Key{})

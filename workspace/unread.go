@@ -1,0 +1,62 @@
+package workspace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/agentstate/state/internal/fault"
+	"github.com/agentstate/state/workspace/internal/document"
+)
+
+// What is stored under a name that the schema does not have stays stored, and no code
+// reads it. That is sound for a field that was removed, and a loss without a word for one
+// that was renamed without Was: the Logger is told of each name once.
+
+// tellUnread warns of what is stored in a document of a user and the schema does not have.
+func (m *Manager) tellUnread(user string, doc *document.Document) {
+	names := m.unread.add(doc.Unread(m.schema))
+	if len(names) == 0 {
+		return
+	}
+	for i, name := range names {
+		names[i] = fault.Quote(name)
+	}
+	m.warnLater(m.ctx, user, alarmUnread, fmt.Errorf(
+		"workspace: Options.Schema does not have what is stored as %s: it is kept, and not read; give Was to a field that was renamed",
+		strings.Join(names, ", ")))
+}
+
+// tellLacking warns of a field that code reads and that the schema does not have.
+func (m *Manager) tellLacking(field string, err error) {
+	m.warnLater(m.ctx, "", alarmLacking.of(fault.Clip(field)), err)
+}
+
+// toldNames are names of which the Logger was told.
+type toldNames struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// maxToldNames bounds the names that are kept.
+const maxToldNames = 1000
+
+// add returns the new ones among names.
+func (t *toldNames) add(names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.names == nil {
+		t.names = map[string]bool{}
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		told := t.names[name] || len(t.names) >= maxToldNames
+		if !told {
+			t.names[name] = true
+		}
+		return told
+	})
+}
