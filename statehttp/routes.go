@@ -24,7 +24,7 @@ type Message struct {
 	// no answer: it is handled once.
 	ID   string `json:"id"`
 	Text string `json:"text"`
-	// Parts are texts and media in place of Text: see [page.Content].
+	// Parts are texts and media in place of Text: see [page.Source.Content].
 	Parts     []page.Part           `json:"parts"`
 	Decisions []tool.Decision       `json:"decisions"`
 	Fields    map[string]state.JSON `json:"fields"`   // that the person has edited with it
@@ -63,6 +63,8 @@ func (h *Handler) routes() {
 		return map[string]string{"thread": name}, nil
 	})
 	h.handle("GET /events", ActionRead, (*call).followAll)
+	h.handle("POST /files", ActionUpload, (*call).addFile)
+	h.handle("GET /files/{file}", ActionRead, (*call).file)
 	h.handle("GET /threads/{thread}", ActionRead, func(c *call) (any, error) {
 		if err := c.exists(); err != nil {
 			return nil, err
@@ -161,7 +163,7 @@ func (c *call) send() (any, error) {
 	case in.Text != "":
 		m.Content = state.UserText(in.Text)
 	case len(in.Parts) > 0:
-		m.Content, err = page.Content(in.Parts...)
+		m.Content, err = c.pages.Content(in.Parts...)
 	}
 	for action, does := range map[Action]bool{
 		ActionSend: m.Content != nil || m.Replaces != "", ActionDecide: len(m.Decisions) > 0, ActionEdit: len(m.Fields) > 0,

@@ -27,6 +27,7 @@ type sent struct {
 	streams bool               // the response is to be a stream
 	names   provider.ToolNames // that the provider refuses, by those that are sent
 
+	files     files  // of the user
 	container string // that the conversation has named, "" if the program's is sent or none
 
 	continued bool // the provider holds the beginning of the conversation
@@ -35,7 +36,7 @@ type sent struct {
 }
 
 // complete returns what a request says, and its body, with what the State adds
-// to it. If that is nothing, the body is the same bytes.
+// to it. If that is nothing, the body is the same bytes. It has the marks of files.
 func (t *Transport) complete(
 	ctx context.Context, st *state.State, format *provider.Format, at *url.URL, body []byte,
 ) (sent, []byte, error) {
@@ -95,10 +96,15 @@ func (t *Transport) complete(
 			request.Messages = withContext(request.Messages, behind, format, profile)
 		}
 		request.Pictures = profile.Pictures
-		var omitted []provider.Omission
+		s.files = files{}
+		var left, omitted []provider.Omission
+		if request.Messages, left, err = s.files.open(ctx, request.Messages); err != nil {
+			return sent{}, nil, err
+		}
 		if body, omitted, err = encode(st, format, request, len(s.history) > 0); err != nil {
 			return sent{}, nil, err
 		}
+		omitted = append(omitted, left...)
 		if t.Omitted != nil && len(omitted) > 0 {
 			t.Omitted(ctx, omitted)
 		}

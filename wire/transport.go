@@ -229,7 +229,7 @@ func (t *Transport) roundTrip(req *http.Request, refused runctx.Refused) (*http.
 		}
 		return resp, nil
 	}
-	c.asked, c.body = nil, nil // they are long, and the answer may take minutes
+	c.asked, c.body, c.sent.files = nil, nil, nil // they are long, and the answer may take minutes
 	ofOpenAI := format == provider.OpenAI || format == provider.OpenAIResponses
 	if ofOpenAI && (c.sent.streams || isEventStream(resp.Header)) && resp.Header.Get("Content-Encoding") == "" {
 		changeBody(resp, withoutErrors)
@@ -334,7 +334,7 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 	if limit == 0 {
 		limit = answerBytes
 	}
-	c := &call{ctx: req.Context(), st: st, format: format, refused: refused, asked: asked, body: body, sent: sent, limit: limit, add: st.History().AppendOutside}
+	c := &call{ctx: req.Context(), st: st, format: format, refused: refused, asked: asked, body: sent.files.name(body), sent: sent, limit: limit, add: st.History().AppendOutside}
 	if !t.RecordOnly && !isOutside(req.Context()) {
 		c.add = st.History().Append
 		if run := runctx.RunOf(req.Context()); run != nil && inside.Branch(run.State()) == inside.Branch(st) {
@@ -345,7 +345,7 @@ func (t *Transport) newCall(req *http.Request, st *state.State, format *provider
 			c.add = func(r state.InferenceResult) error { return turn.Said(ctx, r) }
 		}
 	}
-	return c, body, nil
+	return c, sent.files.fill(body), nil
 }
 
 // withBody returns the request with a body in place of the one that has been

@@ -75,7 +75,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s := &stream{
 		r: r, in: in, manager: h.m, origin: workspace.Thread(who.User, in.ThreadID), index: map[string]*message{},
-		pages: &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors},
+		pages: &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors, Files: h.opts.Files},
 		may:   func(a statehttp.Action) error { return h.opts.May(r, who, a, in.ThreadID) },
 	}
 	if err := s.may(statehttp.ActionRead); err != nil {

@@ -104,7 +104,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, do func(*call) 
 			return
 		}
 	}
-	c.who, c.pages = who, &page.Source{Manager: h.m, Agent: who.Agent, Errors: h.opts.Errors}
+	c.who, c.pages = who, &page.Source{Manager: h.m, Agent: who.Agent, Errors: h.opts.Errors, Files: h.opts.Files}
 	if err := do(c); err != nil {
 		status, text := h.guard.Explain(w, r, err)
 		http.Error(w, text, status)
@@ -277,7 +277,7 @@ func (c *call) read(last *message, now *page.Page) (in page.Input, err error) {
 			}
 		}
 		in.ID = last.ID
-		if in.Content, err = page.Content(parts...); err != nil {
+		if in.Content, err = c.pages.Content(parts...); err != nil {
 			return in, err
 		}
 		if known && (c.in.Trigger == "regenerate-message" || c.in.MessageID == last.ID) {

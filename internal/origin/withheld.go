@@ -56,8 +56,7 @@ func Pieces(msgs []state.Message) (pieces []Piece) {
 		parts, _ := jsontext.Elements(content.Get("content")) // none if it is a text
 		for _, raw := range parts {
 			part, _ := jsontext.Members(raw) // none if it is not an object
-			isMember := func(m jsontext.Member) bool { return slices.Contains(media, m.Name) }
-			if data := Said(raw); len(data) > 0 && (slices.Contains(media, part.String("type")) || slices.ContainsFunc(part, isMember)) {
+			if data := Said(raw); len(data) > 0 && isMedium(part) {
 				pieces = append(pieces, Piece{i, true, false, callkey.Derive(data[0]), data[0], string(raw)})
 			}
 		}
@@ -71,6 +70,11 @@ func Pieces(msgs []state.Message) (pieces []Piece) {
 		}
 	}
 	return pieces
+}
+
+// isMedium reports whether a part is a picture or another file.
+func isMedium(part jsontext.Object) bool {
+	return slices.Contains(media, part.String("type")) || slices.ContainsFunc(part, func(m jsontext.Member) bool { return slices.Contains(media, m.Name) })
 }
 
 // Withhold returns a conversation without the pieces that have one of the ids. A text

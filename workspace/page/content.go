@@ -160,7 +160,7 @@ func mediaOf(part jsontext.Object) *Media {
 		return mediaAt(data(typ, inline.String("data")), typ, "")
 	}
 	if file := part.Object("fileData"); file != nil {
-		return mediaAt(file.String("fileUri"), file.String("mimeType"), "")
+		return mediaAt(file.String("fileUri"), file.String("mimeType"), file.String("displayName"))
 	}
 	return nil
 }
@@ -177,8 +177,8 @@ func mediaAt(url, typ, name string) *Media {
 
 // Content returns what a person says with texts and media, as the content of a
 // [workspace.Message]: a text alone, or parts that package provider sends to every
-// provider that takes such files. The URL of a sound must be a data URL, and that of
-// a document as well for most providers.
+// provider that takes such files. The URL of a sound must be a data URL or that of a
+// file of [workspace.Manager.AddFile], and that of a document as well for most providers.
 func Content(parts ...Part) (state.Message, error) {
 	if len(parts) == 1 && parts[0].Kind == Text {
 		return state.UserText(parts[0].Text), nil
@@ -215,21 +215,16 @@ func (m *Media) part() (state.JSON, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: the MIME type: %w", state.ErrInvalid, err)
 	}
-	switch family, format, _ := strings.Cut(typ, "/"); {
-	case family == "image":
+	_, isFile := origin.FileID(origin.FileScheme, m.URL)
+	switch {
+	case isFile: // has all that is known of it, as it is sent to no provider
+		return object("fileData", map[string]any{"mimeType": typ, "fileUri": m.URL, "displayName": m.Name}), nil
+	case strings.HasPrefix(typ, "image/"):
 		return object("type", "image_url", "image_url", map[string]any{"url": m.URL}), nil
-	case family == "audio" && isData:
-		format = strings.TrimPrefix(strings.TrimPrefix(format, "x-"), "vnd.")
-		if format == "mpeg" {
-			format = "mp3"
-		}
-		return object("type", "input_audio", "input_audio", map[string]any{"data": data, "format": format}), nil
-	case family == "video" && isData:
-		return object("inlineData", map[string]any{"mimeType": typ, "data": data}), nil
-	case !isData && m.Type != "":
-		return object("fileData", map[string]any{"mimeType": typ, "fileUri": m.URL}), nil
 	case isData:
-		return object("type", "file", "file", map[string]any{"filename": cmp.Or(m.Name, "file"), "file_data": m.URL}), nil
+		return state.JSON(origin.FilePart(typ, m.Name, data)), nil
+	case m.Type != "":
+		return object("fileData", map[string]any{"mimeType": typ, "fileUri": m.URL}), nil
 	}
 	return object("type", "input_file", "file_url", m.URL), nil
 }
