@@ -95,7 +95,9 @@ func (m *Manager) putFile(ctx context.Context, part *ledger.Ledger, id string, f
 	ctx, cancel := m.withinStoreTimeout(ctx)
 	defer cancel()
 	files := m.files(ownerOf(part.User()))
-	again := func(err error) bool { return mayPass(err) || errors.Is(err, store.ErrUnknownOutcome) } // it is the same write
+	again := func(err error) bool { // it would be the same write
+		return errors.Is(err, store.ErrUnknownOutcome) || mayPass(err) && !errors.Is(err, store.ErrConflict)
+	}
 	err := m.checkOpen(ctx, part)
 	if err == nil {
 		err = m.persist(ctx, part.User(), again, func(ctx context.Context) error { return files.Write(ctx, id, f, cond) })
