@@ -41,7 +41,7 @@ const Words = "words-"
 var (
 	media = strings.Fields("image image_url input_image audio input_audio file input_file document video_url document_url resource " +
 		"inlineData inline_data fileData file_data")
-	says = strings.Fields("data blob file_data url image_url file_url fileUri file_uri file_id text content output")
+	says = strings.Fields("data blob file_data url image_url document_url video_url file_url fileUri file_uri file_id text content output")
 )
 
 // Pieces returns what can be withheld of a conversation, the last message first. It
