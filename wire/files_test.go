@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -44,7 +46,9 @@ func mediaPart(f work.File, url string) page.Part {
 	return page.Part{Kind: page.MediaPart, Media: &page.Media{Type: f.Type, Name: f.Name, URL: url}}
 }
 
-func dataURL(f work.File) string { return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data) }
+func dataURL(f work.File) string {
+	return "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
+}
 
 // said returns what a person says with parts.
 func said(t *testing.T, id, text string, parts ...page.Part) workspace.Message {
@@ -253,4 +257,29 @@ func TestFilesOfAStoreThatIsAway(t *testing.T) {
 	handle(t, m, "ann", said(t, "1", "Look", mediaPart(sentFiles[0], url)))
 	require.Zero(t, away)
 	require.Contains(t, server.bodies[0], base64.StdEncoding.EncodeToString(sentFiles[0].Data))
+}
+
+// Nothing but the store holds the data when an answer has come.
+func TestNothingKeepsTheDataOfFiles(t *testing.T) {
+	a, size := apis[2], 0
+	server := serve(t, func(w http.ResponseWriter, req *http.Request) {
+		n, _ := io.Copy(io.Discard, req.Body)
+		size = int(n)
+		a.answer(w, false)
+	})
+	m := filesDesk(t, store.NewMemory(), a, &recorder{Server: server}, &wire.Transport{})
+	url, err := m.AddFile(t.Context(), "ann", work.File{Type: "image/png", Data: noise(workspace.MaxFile)})
+	require.NoError(t, err)
+	heap := func() int {
+		runtime.GC()
+		runtime.GC() // and what pools hold
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return int(stats.HeapAlloc)
+	}
+	handle(t, m, "ann", said(t, "0", "Hello"))
+	before := heap()
+	handle(t, m, "ann", said(t, "1", "Look", mediaPart(work.File{Type: "image/png"}, url)))
+	require.Greater(t, size, workspace.MaxFile*4/3)
+	require.Less(t, heap()-before, 4<<20)
 }

@@ -144,6 +144,8 @@ type exportedFile struct {
 	work.File
 }
 
+var fileURL = regexp.MustCompile(regexp.QuoteMeta(origin.FileScheme) + `[A-Za-z0-9_-]{32}`)
+
 // filesIn returns the files to which an export refers, as far as the user has them.
 func (m *Manager) filesIn(ctx context.Context, userID string, export []byte) (list []exportedFile, err error) {
 	seen := map[string]bool{}
@@ -154,38 +156,25 @@ func (m *Manager) filesIn(ctx context.Context, userID string, export []byte) (li
 		}
 		seen[id] = true
 		f, err := m.files(userID).Read(ctx, id)
-		switch {
-		case err == nil:
+		if err == nil {
 			list = append(list, exportedFile{id, f})
-		case !errors.Is(err, ErrNotFound):
+		} else if !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-var fileURL = regexp.MustCompile(regexp.QuoteMeta(origin.FileScheme) + `[A-Za-z0-9_-]{32}`)
-
-// importFiles stores the files of an export. One that the user has must be the same.
+// importFiles stores the files of an export. One that the user has stays.
 func (m *Manager) importFiles(ctx context.Context, userID string, list []exportedFile) error {
 	for _, f := range list {
 		part, err := m.ledger(Shared(userID))
 		if err == nil {
 			err = m.putFile(ctx, part, f.ID, f.File, store.IfAbsent)
 		}
-		if errors.Is(err, store.ErrConflict) {
-			var known work.File
-			if known, err = m.files(userID).Read(ctx, f.ID); err == nil && !sameFile(known, f.File) {
-				err = fmt.Errorf("%w: another file with the id of one of the export", ErrExists)
-			}
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
 	return nil
-}
-
-func sameFile(a, b work.File) bool {
-	return a.Type == b.Type && a.Name == b.Name && string(a.Data) == string(b.Data)
 }

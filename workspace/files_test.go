@@ -166,7 +166,10 @@ func TestExportOfFiles(t *testing.T) {
 		require.Equal(t, 1, report.Files)
 		require.NoError(t, to.ImportWorkspace(t.Context(), "bob/2", data), "the files are the same")
 		forged := bytes.Replace(data, []byte(`"name":"lamp.png"`), []byte(`"name":"evil.png"`), 1)
-		require.ErrorIs(t, to.ImportWorkspace(t.Context(), "bob/3", forged), workspace.ErrExists)
+		require.NoError(t, to.ImportWorkspace(t.Context(), "bob/3", forged))
+		f, err = to.File(t.Context(), "bob", url)
+		require.NoError(t, err)
+		require.Empty(t, cmp.Diff(lamp, f), "a file that is there is not overwritten")
 		for _, wrong := range []string{`"id":"../`, `"type":"x`} {
 			var in map[string]any
 			require.NoError(t, json.Unmarshal(data, &in))

@@ -75,7 +75,7 @@ func (m *Manager) Export(ctx context.Context, userID string) ([]byte, error) {
 // the export are duplicates here too.
 //
 // ImportWorkspace returns ErrExists if the workspace exists, or if a key of
-// [Manager.Store] or a file has another value: nothing is overwritten. It returns
+// [Manager.Store] has another value: nothing is overwritten. It returns
 // ErrInvalid for data that is not an export. An import that has failed halfway,
 // which may have written values of Store, can be repeated.
 func (m *Manager) ImportWorkspace(ctx context.Context, userID string, data []byte) error {
