@@ -239,3 +239,25 @@ func TestFilesInARun(t *testing.T) {
 	require.Equal(t, url, alone[0].Text())
 	require.Contains(t, string(alone[1].Raw()), "It is not sent")
 }
+
+// A model that makes a summary, which is behind the run, is sent the files as well.
+func TestFilesInSummaries(t *testing.T) {
+	summarized := make(chan string, 1)
+	m := windowed(t, store.NewMemory(), func(ctx context.Context, p transcript.Past) (string, error) {
+		sent, err := transcript.WithFiles(ctx, p.Shown())
+		if err != nil {
+			return "", err
+		}
+		select {
+		case summarized <- string(sent[0].Raw()):
+		default:
+		}
+		return "short", nil
+	})
+	_, err := m.Handle(t.Context(), "ann", saysFile(t, "1", addFile(t, m, "ann", lamp)))
+	require.NoError(t, err)
+	for _, text := range []string{"2", "3", "4", "5"} {
+		say(t, m, text)
+	}
+	require.Contains(t, <-summarized, "dGhlIHBpY3R1cmUgb2YgYSBsYW1w")
+}
