@@ -17,7 +17,9 @@ import (
 // A text stands for a file that the user does not have, and for the first ones if all
 // have more than 32 MiB. The error is that of a store that does not answer.
 func WithFiles(ctx context.Context, msgs []state.Message) ([]state.Message, error) {
-	shown, _, err := runctx.OpenFiles(ctx, msgs, func(_ string, f runctx.File) string { return base64.StdEncoding.EncodeToString(f.Data) })
+	shown, _, err := runctx.OpenFiles(ctx, msgs, func(_ string, f runctx.File) string {
+		return base64.StdEncoding.EncodeToString(f.Data)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("transcript: files: %w", err)
 	}

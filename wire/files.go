@@ -25,7 +25,9 @@ func mark(id string) string { return markStart + id + "." }
 
 // open returns messages with marks in place of files, and notes the files. What is not
 // sent is reported.
-func (f files) open(ctx context.Context, msgs []state.Message) (shown []state.Message, omitted []provider.Omission, err error) {
+func (f files) open(
+	ctx context.Context, msgs []state.Message,
+) (shown []state.Message, omitted []provider.Omission, err error) {
 	shown, left, err := runctx.OpenFiles(ctx, msgs, func(id string, file runctx.File) string {
 		f[id] = file
 		return base64.StdEncoding.EncodeToString([]byte(mark(id)))

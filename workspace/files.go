@@ -43,7 +43,8 @@ const maxFileName = 255
 // was deleted, and store.ErrTooLarge if the store does not take such values. AddFile
 // can be called again.
 func (m *Manager) AddFile(ctx context.Context, userID string, f work.File) (url string, err error) {
-	err = m.operate(ctx, work.Operation{Kind: opAddFile, UserID: Shared(userID)}, func(ctx context.Context, l *ledger.Ledger) error {
+	op := work.Operation{Kind: opAddFile, UserID: Shared(userID)}
+	err = m.operate(ctx, op, func(ctx context.Context, l *ledger.Ledger) error {
 		if f, err = checkedFile(f); err != nil {
 			return err
 		}
@@ -59,7 +60,8 @@ func (m *Manager) AddFile(ctx context.Context, userID string, f work.File) (url 
 
 // File returns a file of a user by its URL, or ErrNotFound.
 func (m *Manager) File(ctx context.Context, userID, url string) (f work.File, err error) {
-	err = m.observe(ctx, "file", work.Operation{Kind: opFile, UserID: Shared(userID)}, func(ctx context.Context, l *ledger.Ledger, _ *operation) error {
+	op := work.Operation{Kind: opFile, UserID: Shared(userID)}
+	err = m.observe(ctx, "file", op, func(ctx context.Context, l *ledger.Ledger, _ *operation) error {
 		id, ok := origin.FileID(origin.FileScheme, url)
 		if !ok {
 			return fmt.Errorf("%w: not the URL of a file", ErrNotFound)
@@ -91,7 +93,9 @@ func (m *Manager) withFiles(ctx context.Context, userID string) context.Context 
 
 // putFile stores a file, unless the user was deleted: what DeleteUser has not seen is
 // deleted here.
-func (m *Manager) putFile(ctx context.Context, part *ledger.Ledger, id string, f work.File, cond store.Condition) error {
+func (m *Manager) putFile(
+	ctx context.Context, part *ledger.Ledger, id string, f work.File, cond store.Condition,
+) error {
 	ctx, cancel := m.withinStoreTimeout(ctx)
 	defer cancel()
 	files := m.files(ownerOf(part.User()))

@@ -74,7 +74,8 @@ func Pieces(msgs []state.Message) (pieces []Piece) {
 
 // isMedium reports whether a part is a picture or another file.
 func isMedium(part jsontext.Object) bool {
-	return slices.Contains(media, part.String("type")) || slices.ContainsFunc(part, func(m jsontext.Member) bool { return slices.Contains(media, m.Name) })
+	isMember := func(m jsontext.Member) bool { return slices.Contains(media, m.Name) }
+	return slices.Contains(media, part.String("type")) || slices.ContainsFunc(part, isMember)
 }
 
 // Withhold returns a conversation without the pieces that have one of the ids. A text

@@ -30,13 +30,16 @@ func WithFiles(ctx context.Context, open func(ctx context.Context, id string) (F
 const maxSentFiles = 32 << 20
 
 // noFile is what a model reads in place of a file that is not sent.
-const noFile = `{"type":"text","text":"[A picture or file stood here. It is not sent: it was deleted, or the request would be too large.]"}`
+const noFile = `{"type":"text","text":"[A picture or file stood here. It is not sent: ` +
+	`it was deleted, or the request would be too large.]"}`
 
 // OpenFiles returns messages with the files of the user to which they refer, whose data
 // encode returns. A text stands for those that are gone, and from the end on for all
 // before maxSentFiles are exceeded; left has the indexes of their messages. The error
 // is that of a file that cannot be read now.
-func OpenFiles(ctx context.Context, msgs []state.Message, encode func(id string, f File) string) (shown []state.Message, left []int, err error) {
+func OpenFiles(
+	ctx context.Context, msgs []state.Message, encode func(id string, f File) string,
+) (shown []state.Message, left []int, err error) {
 	open, _ := ctx.Value(filesKey{}).(func(context.Context, string) (File, error))
 	known, room := map[string]File{}, maxSentFiles
 	shown = msgs
