@@ -10,7 +10,7 @@
 //	}
 //
 // It has these routes. Bodies are JSON of the type application/json, and answers are
-// JSON:
+// JSON, but for files:
 //
 //	GET    /threads                     the threads of the user, the latest first: see [Thread]
 //	POST   /threads                     {"thread": name} of a new one, which the first message creates
@@ -28,6 +28,8 @@
 //	POST   /threads/{thread}/notes      {"message": number, "text": text} about a message, such as a thumb
 //	POST   /threads/{thread}/fork       {"message": number} in front of which the fork ends, or {}: {"thread": name}
 //	DELETE /threads/{thread}
+//	POST   /files?name=…                a file with its type: answers with a [page.Media] for Parts
+//	GET    /files/{file}                the file: pictures, sound and video as they are, others as downloads
 //	GET    /events                      each [Thread] of the user that changes, as an event
 //
 // An EventSource that has lost its connection sends the id of the last event as
@@ -39,7 +41,9 @@
 // Errors are JSON, {"error": text}, with the status of [Status]. A body with a member
 // that the route does not know is a 400. A thread that does not exist is a 404, and so
 // is that of another user: the names of threads are those of the user who asks. The
-// events of one are a 404 for a page that has seen it, since it was deleted.
+// events of one are a 404 for a page that has seen it, since it was deleted. A file of
+// another user is a 404 too. What agents may read does not count for files: an id
+// cannot be guessed.
 //
 // A Handler refuses the requests of the pages of other sites, as
 // [http.CrossOriginProtection] defines them, bodies of other types, that are too

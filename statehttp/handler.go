@@ -38,7 +38,12 @@ type Options struct {
 	// (default: none). For a server that is not on a loopback address, they are not
 	// needed.
 	Hosts []string
-	// MaxBody is the number of bytes of a request (default 8 MiB).
+	// Files begins the addresses at which pages find the files of the user, such as
+	// "/api/files/" for a Handler at /api/ (default "/files/"). In packages aguistate and
+	// aisdkstate, it is that of a Handler of package statehttp.
+	Files string
+	// MaxBody is the number of bytes of a request (default 8 MiB); a file has up to
+	// [workspace.MaxFile].
 	MaxBody int64
 	// Logger logs errors whose text is not shown (default: slog.Default).
 	Logger *slog.Logger
@@ -67,7 +72,8 @@ const (
 	ActionDiscard Action = "discard"
 	ActionFork    Action = "fork"
 	ActionRename  Action = "rename"
-	ActionNote    Action = "note" // about a message
+	ActionNote    Action = "note"   // about a message
+	ActionUpload  Action = "upload" // a file
 	ActionDelete  Action = "delete"
 )
 
@@ -155,7 +161,9 @@ func (h *Handler) handle(pattern string, action Action, answer func(c *call) (an
 			c.ctx = context.WithoutCancel(c.ctx)
 		}
 		c.who, c.thread = who, workspace.Thread(who.User, c.name)
-		c.pages = &page.Source{Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors}
+		c.pages = &page.Source{
+			Manager: h.m, Agent: who.Agent, Write: h.opts.Write, Errors: h.opts.Errors, Files: h.opts.Files,
+		}
 		var v any
 		if err = c.may(action); err == nil {
 			v, err = answer(c)

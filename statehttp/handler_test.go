@@ -187,6 +187,7 @@ func TestMay(t *testing.T) {
 	actions := []statehttp.Action{
 		statehttp.ActionRead, statehttp.ActionSend, statehttp.ActionDecide, statehttp.ActionEdit, statehttp.ActionStop,
 		statehttp.ActionRetry, statehttp.ActionDiscard, statehttp.ActionFork, statehttp.ActionDelete, statehttp.ActionRename, statehttp.ActionNote,
+		statehttp.ActionUpload,
 	}
 	s.say("1", "m1", "pay")
 	key := s.waiting("1")
@@ -470,7 +471,7 @@ func TestStatus(t *testing.T) {
 		nil: 200, statehttp.ErrForbidden: 403, state.ErrDenied: 403, workspace.ErrNotSuspended: 409, workspace.ErrExpired: 409,
 		state.ErrUnknownCall: 409, workspace.ErrNotFound: 404, workspace.ErrInvalid: 400, state.ErrInvalid: 400, workspace.ErrBusy: 503,
 		workspace.ErrQueueFull: 429, workspace.ErrCorrupt: 500, workspace.ErrClosed: 503, store.ErrUnknownOutcome: 503, state.ErrCompacted: 410,
-		workspace.ErrUserDeleted: 410, errors.New("?"): 500, workspace.ErrExists: 409, store.ErrConflict: 409, state.ErrLimitExceeded: 413,
+		workspace.ErrUserDeleted: 410, errors.New("?"): 500, workspace.ErrExists: 409, store.ErrConflict: 409, state.ErrLimitExceeded: 413, store.ErrTooLarge: 413,
 	} {
 		require.Equal(t, status, statehttp.Status(err), "%v", err)
 		if err != nil {

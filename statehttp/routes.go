@@ -24,7 +24,7 @@ type Message struct {
 	// no answer: it is handled once.
 	ID   string `json:"id"`
 	Text string `json:"text"`
-	// Parts are texts and media in place of Text: see [page.Content].
+	// Parts are texts and media in place of Text: see [page.Source.Content].
 	Parts     []page.Part           `json:"parts"`
 	Decisions []tool.Decision       `json:"decisions"`
 	Fields    map[string]state.JSON `json:"fields"`   // that the person has edited with it
@@ -59,6 +59,8 @@ func (h *Handler) routes() {
 		return map[string]string{"thread": name}, nil
 	}))
 	h.handle("GET /events", ActionRead, (*call).followAll)
+	h.handle("POST /files", ActionUpload, (*call).addFile)
+	h.handle("GET /files/{file}", ActionRead, (*call).file)
 	h.handleThread("GET /threads/{thread}", ActionRead, func(c *call) (any, error) { return c.pages.Read(c.ctx, c.thread) })
 	h.handleThread("GET /threads/{thread}/view", ActionRead, func(c *call) (any, error) {
 		v, err := c.m.View(c.ctx, c.thread)
@@ -164,7 +166,7 @@ func (c *call) send(in Message) (any, error) {
 	case in.Text != "":
 		m.Content = state.UserText(in.Text)
 	case len(in.Parts) > 0:
-		m.Content, err = page.Content(in.Parts...)
+		m.Content, err = c.pages.Content(in.Parts...)
 	}
 	for _, action := range pagehttp.Actions(m) {
 		err = errors.Join(err, c.may(Action(action)))

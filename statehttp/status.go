@@ -32,6 +32,7 @@ var statuses = []struct {
 	{state.ErrCompacted, http.StatusGone},
 	{workspace.ErrUserDeleted, http.StatusGone},
 	{state.ErrLimitExceeded, http.StatusRequestEntityTooLarge},
+	{store.ErrTooLarge, http.StatusRequestEntityTooLarge},
 	{workspace.ErrCorrupt, http.StatusInternalServerError},
 	{workspace.ErrRolledBack, http.StatusInternalServerError},
 	{workspace.ErrNewerFormat, http.StatusInternalServerError},

@@ -135,6 +135,11 @@ package wire
 //     on nothing else but the format, on whether the request offers recall, and on
 //     whether its model reads pictures. It has about the size of the request and a
 //     third, and ends with the State.
+//   - The files of a user are put in behind everything else. Until then a mark stands
+//     for the data of each: base64, or a text for a format that takes the words of a
+//     text file. It begins with what this process has drawn, so that no message can
+//     have one. So what is kept, masked and compared does not grow by files, and what
+//     is refused is found by the reference that the message has.
 //   - Only errors that are known are acted on, by words with a source, or
 //     because they name a part. A guess at any other 400 would hide what the
 //     user said because a schema was wrong.

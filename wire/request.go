@@ -27,6 +27,7 @@ type sent struct {
 	streams bool               // the response is to be a stream
 	names   provider.ToolNames // that the provider refuses, by those that are sent
 
+	files     files  // of the user
 	container string // that the conversation has named, "" if the program's is sent or none
 
 	continued bool // the provider holds the beginning of the conversation
@@ -35,7 +36,7 @@ type sent struct {
 }
 
 // complete returns what a request says, and its body, with what the State adds
-// to it. If that is nothing, the body is the same bytes.
+// to it. If that is nothing, the body is the same bytes. It has the marks of files.
 func (t *Transport) complete(
 	ctx context.Context, st *state.State, format *provider.Format, at *url.URL, body []byte,
 ) (sent, []byte, error) {
@@ -97,7 +98,12 @@ func (t *Transport) complete(
 			request.Messages = withContext(request.Messages, behind, format, profile)
 		}
 		request.Pictures = profile.Pictures
-		if body, err = t.encode(ctx, st, format, request, len(s.history) > 0); err != nil {
+		s.files = files{}
+		var left []provider.Omission
+		if request.Messages, left, err = s.files.open(ctx, request.Messages); err != nil {
+			return sent{}, nil, err
+		}
+		if body, err = t.encode(ctx, st, format, request, len(s.history) > 0, left); err != nil {
 			return sent{}, nil, err
 		}
 		if masks != nil {
@@ -107,11 +113,12 @@ func (t *Transport) complete(
 	return s, t.prepareCache(ctx, format, body, behind), nil
 }
 
-// encode encodes a request, and tells of what is left out. What it has of a
+// encode encodes a request, and tells of what is left out, besides what was. What it has of a
 // conversation, and the last one with a conversation of the State and its forks had, is
 // not encoded again.
 func (t *Transport) encode(
 	ctx context.Context, st *state.State, format *provider.Format, r provider.Request, hasConversation bool,
+	left []provider.Omission,
 ) ([]byte, error) {
 	kept := inside.Encoded(st)
 	var before *provider.Encoded
@@ -125,7 +132,7 @@ func (t *Transport) encode(
 	if hasConversation {
 		kept.Store(next) // nil drops what is of no use
 	}
-	if t.Omitted != nil && len(omitted) > 0 {
+	if omitted = append(omitted, left...); t.Omitted != nil && len(omitted) > 0 {
 		t.Omitted(ctx, omitted)
 	}
 	return body, nil

@@ -238,7 +238,7 @@ func (t *Transport) answered(
 		}
 		return resp, nil
 	}
-	c.asked, c.body = nil, nil // they are long, and the answer may take minutes
+	c.asked, c.body, c.sent.files = nil, nil, nil // they are long, and the answer may take minutes
 	ofOpenAI := c.format == provider.OpenAI || c.format == provider.OpenAIResponses
 	if ofOpenAI && (c.sent.streams || isEventStream(resp.Header)) && resp.Header.Get("Content-Encoding") == "" {
 		changeBody(resp, withoutErrors)
@@ -347,8 +347,8 @@ func (t *Transport) newCall(
 		limit = answerBytes
 	}
 	c := &call{
-		ctx: req.Context(), st: st, format: format, refused: refused, asked: asked, body: body, sent: sent,
-		limit: limit, add: st.History().AppendOutside,
+		ctx: req.Context(), st: st, format: format, refused: refused, asked: asked, body: sent.files.name(body),
+		sent: sent, limit: limit, add: st.History().AppendOutside,
 	}
 	if !t.RecordOnly && !isOutside(req.Context()) {
 		c.add = st.History().Append
@@ -360,7 +360,7 @@ func (t *Transport) newCall(
 			c.add = func(r state.InferenceResult) error { return turn.Said(ctx, r) }
 		}
 	}
-	return c, body, nil
+	return c, sent.files.fill(body), nil
 }
 
 // withBody returns the request with a body in place of the one that has been

@@ -46,7 +46,7 @@ func NewContext(ctx context.Context, r *Run) context.Context {
 	if r == nil {
 		ctx = runctx.NewContext(ctx, nil)
 	} else {
-		ctx = runctx.NewContext(ctx, turnRun{r})
+		ctx = r.m.withFiles(runctx.NewContext(ctx, turnRun{r}), ownerOf(r.user))
 	}
 	return context.WithValue(ctx, contextKey{}, &contextRun{r, outer})
 }

@@ -158,14 +158,14 @@ func (m *Manager) Reset(ctx context.Context, userID string) (ids []string, err e
 // data that the snapshot replaces, with all records before it: it keeps nothing
 // of what Options.RecordBytes says. A Manager compacts by itself when that is due.
 // Call Compact after a change of keys: it seals everything with the first
-// of Options.Keys, also the values of [Manager.Store], except for the records
+// of Options.Keys, also the values of [Manager.Store] and all files of the user, except for the records
 // of a run that is under way.
 func (m *Manager) Compact(ctx context.Context, userID string) error {
 	return m.operate(ctx, work.Operation{Kind: opCompactAll, UserID: userID}, func(ctx context.Context, l *ledger.Ledger) error {
 		if err := m.compact(ctx, l, true); err != nil {
 			return err
 		}
-		return m.data(userID).Reseal(ctx)
+		return errors.Join(m.data(userID).Reseal(ctx), m.files(ownerOf(userID)).Reseal(ctx))
 	})
 }
 

@@ -162,6 +162,11 @@ func (m *Manager) Expire(ctx context.Context, olderThan time.Duration) (n int, e
 		if err != nil {
 			return err
 		}
+		if ledger.IsShared(user) && errors.Is(m.checkOpen(ctx, l), ErrUserDeleted) { // what a process that has died has added late
+			if err := m.files(ownerOf(user)).Clear(ctx); err != nil {
+				return err
+			}
+		}
 		gone, err := l.Expire(ctx, before)
 		if gone {
 			removed.Add(1)

@@ -23,12 +23,14 @@ const (
 	opFork       work.OpKind = "fork"
 	opRename     work.OpKind = "rename"
 	opNote       work.OpKind = "note"
+	opAddFile    work.OpKind = "add file"
+	opFile       work.OpKind = "file"
 )
 
 // isTraced reports whether a Tracer is told of operations of a kind.
 func isTraced(kind work.OpKind) bool {
 	switch kind {
-	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary, opDeleteUser, opFork, opRename, opNote:
+	case opAccept, opCompactAll, opRelease, opAwait, opDo, opExport, opImport, opSummary, opDeleteUser, opFork, opRename, opNote, opAddFile, opFile:
 		return false
 	}
 	return true

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state/internal/jsontext"
+	"github.com/agentstate/state/internal/origin"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -20,7 +21,8 @@ type exportJSON struct {
 	UserID  string          `json:"user_id"`
 	Content json.RawMessage `json:"content"`
 	ledger.Copy
-	Data map[string][]byte `json:"data,omitempty"` // of Store; JSON has it in base64
+	Data  map[string][]byte `json:"data,omitempty"` // of Store; JSON has it in base64
+	Files []exportedFile    `json:"files,omitempty"`
 }
 
 // exportFormat is the version of exports that this package writes.
@@ -28,8 +30,8 @@ const exportFormat = 1
 
 // Export returns a whole workspace as JSON, for [Manager.ImportWorkspace]: the
 // content with memory and settings, the title of [Manager.Rename], notes, the messages that wait, the dead letters,
-// what has become of the last messages, and the values of [Manager.Store]. It
-// leaves out the records of earlier versions. It returns ErrNotFound if the
+// what has become of the last messages, the values of [Manager.Store], and the files
+// of [Manager.AddFile] to which it refers. It leaves out the records of earlier versions. It returns ErrNotFound if the
 // workspace does not exist.
 //
 // The export is not sealed and contains all secrets: it must be kept as safe as
@@ -57,7 +59,12 @@ func (m *Manager) Export(ctx context.Context, userID string) ([]byte, error) {
 			}
 			out.Data[strings.TrimPrefix(e.Key, values.Prefix())] = e.Value
 		}
-		data, err = jsontext.Marshal(out)
+		if data, err = jsontext.Marshal(out); err != nil {
+			return err
+		}
+		if out.Files, err = m.filesIn(ctx, ownerOf(userID), data); err == nil && len(out.Files) > 0 {
+			data, err = jsontext.Marshal(out)
+		}
 		return err
 	})
 	return data, err
@@ -97,6 +104,9 @@ func (m *Manager) ImportWorkspace(ctx context.Context, userID string, data []byt
 				return err
 			}
 		}
+		if err := m.importFiles(ctx, ownerOf(userID), in.Files); err != nil {
+			return err
+		}
 		h, err = l.Import(ctx, in.Copy, l.NewLease())
 		if err == nil || errors.Is(err, store.ErrUnknownOutcome) { // then there may be a vacant run
 			m.takeVacantRun(l, h)
@@ -128,6 +138,13 @@ func (m *Manager) decodeExport(userID string, data []byte) (in exportJSON, err e
 	}
 	for _, n := range in.Notes {
 		err = errors.Join(err, checkNote(n))
+	}
+	for i, f := range in.Files {
+		checked, wrong := checkedFile(f.File)
+		if _, ok := origin.FileID("", f.ID); !ok {
+			wrong = errors.New("a file without an id")
+		}
+		in.Files[i].File, err = checked, errors.Join(err, wrong)
 	}
 	in.Name = titleText(in.Name, func(text string) string { return text })
 	if err != nil {

@@ -81,7 +81,7 @@ func (m *core) forEach(
 const maxGlimpses = 64
 
 // DeleteUser deletes everything about a user: the user part, all threads, the
-// user's own workspace, and the values of [Manager.Store] of each. It ends the
+// user's own workspace, the values of [Manager.Store] of each, and all files. It ends the
 // runs that are under way. userID is the name of the user, as [Thread] takes it.
 //
 // First it writes that the user was deleted. From then on, a write that would make
@@ -134,7 +134,7 @@ func (m *Manager) sweepUser(ctx context.Context, userID string, shared *ledger.L
 			return err
 		}
 	}
-	if err := errors.Join(ledger.ClearThreads(ctx, m.db, userID), m.data(own.User()).Clear(ctx)); err != nil {
+	if err := errors.Join(ledger.ClearThreads(ctx, m.db, userID), m.data(own.User()).Clear(ctx), m.files(userID).Clear(ctx)); err != nil {
 		return err
 	}
 	return shared.Swept(ctx)

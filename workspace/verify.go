@@ -10,8 +10,8 @@ import (
 	"github.com/agentstate/state/workspace/work"
 )
 
-// Verify reads all data of a workspace, and the values of [Manager.Store], and
-// checks that they are authentic: each record by the chain of hashes that leads
+// Verify reads all data of a workspace, and the values of [Manager.Store] and all files of
+// the user, and checks that they are authentic: each record by the chain of hashes that leads
 // from the oldest snapshot to the head, and each blob by the hash in the ref to it. It
 // returns ErrCorrupt, with the key, for a record or blob that was edited,
 // removed, moved, inserted, truncated or swapped. Without keys, nothing

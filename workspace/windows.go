@@ -78,6 +78,7 @@ func (m *Manager) storeWindows(ctx context.Context, user string, due map[string]
 		}
 		return checkUnused(h, nil)
 	}
+	ctx = m.withFiles(ctx, ownerOf(user)) // for summaries
 	return m.updateFrom(ctx, user, check, func(w *Workspace) error {
 		if moved.windows != nil { // the content has changed since, or a run has begun
 			return inside.Windows().Set(w.State(), moved.windows)

@@ -44,7 +44,7 @@ func TestFilesOfAUser(t *testing.T) {
 			for f, want := range map[*provider.Format]string{provider.Gemini: test.gemini, provider.OpenAI: test.chat} {
 				var only content
 				require.NoError(t, json.Unmarshal([]byte("["+test.part+"]"), &only))
-				msg, err := only.said()
+				msg, err := only.said(&page.Source{})
 				require.NoError(t, err)
 				body, _, err := f.EncodeRequest(provider.Request{Messages: []state.Message{msg}})
 				require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestFilesOfAUser(t *testing.T) {
 			if test.again != "" {
 				want = test.again
 			}
-			msg, err := said.said()
+			msg, err := said.said(&page.Source{})
 			require.NoError(t, err)
 			require.NoError(t, m.Update(t.Context(), test.name, func(w *workspace.Workspace) error {
 				return state.Messages.Set(w.State(), []state.Message{msg})

@@ -88,11 +88,11 @@ func (c *content) UnmarshalJSON(data []byte) error {
 }
 
 // said returns what a person says as a message of a State.
-func (c content) said() (state.Message, error) {
+func (c content) said(pages *page.Source) (state.Message, error) {
 	if c.parts == nil {
 		return state.UserText(c.text), nil
 	}
-	return page.Content(c.parts...)
+	return pages.Content(c.parts...)
 }
 
 // equal reports whether a client shows both alike.

@@ -113,7 +113,7 @@ func (s *stream) said(now, base *page.Page) (list []page.Input) {
 		return s.again(sent, now, base)
 	}
 	for _, m := range sent[n:] {
-		content, err := m.Content.said()
+		content, err := m.Content.said(s.Pages)
 		if err != nil {
 			continue // read has tried
 		}
@@ -144,7 +144,7 @@ func (s *stream) again(sent []*message, now, base *page.Page) []page.Input {
 		switch {
 		case item.ID != last.ID:
 		case !contentOf(item.Parts).equal(last.Content):
-			content, err := last.Content.said()
+			content, err := last.Content.said(s.Pages)
 			if err != nil {
 				return nil
 			}

@@ -225,7 +225,7 @@ func (c *call) read(last *message, now *page.Page) (in page.Input, err error) {
 			}
 		}
 		in.ID = last.ID
-		if in.Content, err = page.Content(parts...); err != nil {
+		if in.Content, err = c.Pages.Content(parts...); err != nil {
 			return in, err
 		}
 		if known && (c.in.Trigger == "regenerate-message" || c.in.MessageID == last.ID) {

@@ -296,6 +296,9 @@ func (p *prompter) prompt(ctx context.Context, msgs []*schema.Message, opts []mo
 			return nil, fmt.Errorf("einostate: %w", err)
 		}
 	}
+	if shown, err = transcript.WithFiles(ctx, shown); err != nil {
+		return nil, fmt.Errorf("einostate: %w", err)
+	}
 	if !slices.Equal(shown, own) {
 		if msgs, err = FromMessages(shown...); err != nil {
 			return nil, err

@@ -154,7 +154,7 @@ func TestOwnCalls(t *testing.T) {
 
 // define defines a model that is a function.
 func define(g *genkit.Genkit, say func(context.Context, *ai.ModelRequest) (*ai.Message, error)) ai.Model {
-	supports := &ai.ModelSupports{Tools: true, Multiturn: true, SystemRole: true}
+	supports := &ai.ModelSupports{Tools: true, Multiturn: true, SystemRole: true, Media: true}
 	return genkit.DefineModel(g, "test/model", &ai.ModelOptions{Supports: supports},
 		func(ctx context.Context, req *ai.ModelRequest, _ ai.ModelStreamCallback) (*ai.ModelResponse, error) {
 			said, err := say(ctx, req)

@@ -298,6 +298,9 @@ func (g *generation) prompt(ctx context.Context, t *loop.Turn, sent *ai.ModelReq
 			return fmt.Errorf("genkitstate: %w", err)
 		}
 	}
+	if shown, err = transcript.WithFiles(ctx, shown); err != nil {
+		return fmt.Errorf("genkitstate: %w", err)
+	}
 	if !slices.Equal(shown, own) {
 		if sent.Messages, err = encodeShown(shown, sent.Messages); err != nil {
 			return err

@@ -32,7 +32,7 @@ func may(_ *http.Request, who statehttp.Who, action statehttp.Action, _ string) 
 		if isEmployee {
 			return nil
 		}
-	case statehttp.ActionSend, statehttp.ActionStop, statehttp.ActionRetry, statehttp.ActionDiscard, statehttp.ActionRename, statehttp.ActionNote:
+	case statehttp.ActionSend, statehttp.ActionStop, statehttp.ActionRetry, statehttp.ActionDiscard, statehttp.ActionRename, statehttp.ActionNote, statehttp.ActionUpload:
 		if !isEmployee {
 			return nil
 		}
@@ -52,6 +52,7 @@ func routes(m *workspace.Manager) (http.Handler, error) {
 			Who:    func(*http.Request, string) (statehttp.Who, error) { return who(agent), nil },
 			May:    may,
 			Titles: true,
+			Files:  at + "api/files/",
 		})
 		if err != nil {
 			return nil, err
@@ -60,7 +61,7 @@ func routes(m *workspace.Manager) (http.Handler, error) {
 		mux.Handle(at, http.StripPrefix(at, http.FileServerFS(files)))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		w.Header().Set("Content-Security-Policy", "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		mux.ServeHTTP(w, r)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -292,13 +293,28 @@ func TestEdit(t *testing.T) {
 	require.Equal(t, state.JSON("39.9"), p.Fields["refunded"], "the chat stays as it was")
 }
 
-// A picture is sent with a text.
+// A picture is uploaded, and sent with a text. Both pages show it, each at its address.
 func TestPicture(t *testing.T) {
 	s := newSite(t, script(0))
-	s.post(customer+"/threads/x/messages", `{"id":"1","parts":[{"kind":"media","media":{"url":"data:image/png;base64,AAAA","name":"a.png"}},{"kind":"text","text":"Look"}]}`)
-	p, _ := s.until(customer, "x", says("Thank you for the picture."))
-	require.Equal(t, "data:image/png;base64,AAAA", p.Items[0].Parts[0].Media.URL)
-	require.Equal(t, "Look", p.Items[0].Parts[1].Text)
+	var picture pages.Media
+	resp, err := http.Post(s.url+customer+"/files?name=a.png", "image/png", strings.NewReader("a picture"))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&picture))
+	said, err := json.Marshal(statehttp.Message{ID: "1", Parts: []pages.Part{{Kind: pages.MediaPart, Media: &picture}, {Kind: pages.Text, Text: "Look"}}})
+	require.NoError(t, err)
+	s.post(customer+"/threads/x/messages", string(said))
+	for _, view := range []string{customer, employee} {
+		p, _ := s.until(view, "x", says("Thank you for the picture."))
+		shown := p.Items[0].Parts[0].Media
+		require.Equal(t, pages.Media{Type: "image/png", URL: view + "/files/" + path.Base(picture.URL), Name: "a.png"}, *shown)
+		status, data := s.do(http.MethodGet, shown.URL, "")
+		require.Equal(t, http.StatusOK, status)
+		require.Equal(t, "a picture", data)
+		require.Equal(t, "Look", p.Items[0].Parts[1].Text)
+	}
+	status, _ := s.do(http.MethodPost, employee+"/files", "a picture")
+	require.Equal(t, http.StatusForbidden, status)
 }
 
 // half answers with half a text, and with the rest when it may.

@@ -41,7 +41,7 @@ const Words = "words-"
 var (
 	media = strings.Fields("image image_url input_image audio input_audio file input_file document video_url document_url resource " +
 		"inlineData inline_data fileData file_data")
-	says = strings.Fields("data blob file_data url image_url file_url fileUri file_uri file_id text content output")
+	says = strings.Fields("data blob file_data url image_url document_url video_url file_url fileUri file_uri file_id text content output")
 )
 
 // Pieces returns what can be withheld of a conversation, the last message first. It
@@ -56,9 +56,7 @@ func Pieces(msgs []state.Message) (pieces []Piece) {
 		parts, _ := jsontext.Elements(content.Get("content")) // none if it is a text
 		for _, raw := range parts {
 			part, _ := jsontext.Members(raw) // none if it is not an object
-			isMember := func(m jsontext.Member) bool { return slices.Contains(media, m.Name) }
-			if data := Said(raw); len(data) > 0 &&
-				(slices.Contains(media, part.String("type")) || slices.ContainsFunc(part, isMember)) {
+			if data := Said(raw); len(data) > 0 && isMedium(part) {
 				pieces = append(pieces, Piece{i, true, false, callkey.Derive(data[0]), data[0], string(raw)})
 			}
 		}
@@ -72,6 +70,12 @@ func Pieces(msgs []state.Message) (pieces []Piece) {
 		}
 	}
 	return pieces
+}
+
+// isMedium reports whether a part is a picture or another file.
+func isMedium(part jsontext.Object) bool {
+	isMember := func(m jsontext.Member) bool { return slices.Contains(media, m.Name) }
+	return slices.Contains(media, part.String("type")) || slices.ContainsFunc(part, isMember)
 }
 
 // Withhold returns a conversation without the pieces that have one of the ids. A text

@@ -182,7 +182,13 @@ func (g *Guard) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		g.Refuse(w, "want application/json", http.StatusUnsupportedMediaType)
 		return nil, false
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.MaxBody))
+	return g.Read(w, r, g.MaxBody)
+}
+
+// Read returns the body of a request, of any type and at most so many bytes. It
+// reports false, and has answered, if there is none.
+func (g *Guard) Read(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:

@@ -129,8 +129,8 @@ func textsOf(list []byte, name string) string {
 
 // Content returns what a person says with texts and media, as the content of a
 // [workspace.Message]: a text alone, or parts that package provider sends to every
-// provider that takes such files. The URL of a sound must be a data URL, and that of
-// a document as well for most providers.
+// provider that takes such files. The URL of a sound must be a data URL or that of a
+// file of [workspace.Manager.AddFile], and that of a document as well for most providers.
 func Content(parts ...Part) (state.Message, error) {
 	if len(parts) == 1 && parts[0].Kind == Text {
 		return state.UserText(parts[0].Text), nil
@@ -167,21 +167,16 @@ func (m *Media) part() (state.JSON, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: the MIME type: %w", state.ErrInvalid, err)
 	}
-	switch family, format, _ := strings.Cut(typ, "/"); {
-	case family == "image":
-		return members{"type": "image_url", "image_url": members{"url": m.URL}}.json(), nil
-	case family == "audio" && isData:
-		format = strings.TrimPrefix(strings.TrimPrefix(format, "x-"), "vnd.")
-		if format == "mpeg" {
-			format = "mp3"
-		}
-		return members{"type": "input_audio", "input_audio": members{"data": data, "format": format}}.json(), nil
-	case family == "video" && isData:
-		return members{"inlineData": members{"mimeType": typ, "data": data}}.json(), nil
-	case !isData && m.Type != "":
-		return members{"fileData": members{"mimeType": typ, "fileUri": m.URL}}.json(), nil
+	_, isFile := origin.FileID(origin.FileScheme, m.URL)
+	switch {
+	case isFile: // has all that is known of it, as it is sent to no provider
+		return members{"fileData": members{"mimeType": typ, "fileUri": m.URL, "displayName": m.Name}}.json(), nil
 	case isData:
-		return members{"type": "file", "file": members{"filename": cmp.Or(m.Name, "file"), "file_data": m.URL}}.json(), nil
+		return state.JSON(origin.FilePart(typ, m.Name, data)), nil
+	case strings.HasPrefix(typ, "image/"):
+		return members{"type": "image_url", "image_url": members{"url": m.URL}}.json(), nil
+	case m.Type != "":
+		return members{"fileData": members{"mimeType": typ, "fileUri": m.URL}}.json(), nil
 	}
 	return members{"type": "input_file", "file_url": m.URL}.json(), nil
 }

@@ -45,6 +45,7 @@ type conversation struct {
 func (c *conversation) said(m state.Message) said {
 	s := said{parts: c.read[:0]}
 	s.add(m)
+	c.source.showFiles(s.parts)
 	c.read = s.parts
 	return s
 }

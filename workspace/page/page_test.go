@@ -3,6 +3,7 @@ package page_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/agentstate/state/tool"
 	"github.com/agentstate/state/workspace"
 	"github.com/agentstate/state/workspace/page"
+	"github.com/agentstate/state/workspace/work"
 )
 
 // What a provider sends, in any format, is parts of the same kinds in one order.
@@ -259,6 +261,38 @@ func TestEqualAnswers(t *testing.T) {
 	p, err := (&page.Source{Manager: m}).Read(t.Context(), thread)
 	require.NoError(t, err)
 	require.Equal(t, []any{"desk", 1, "boss", 2}, []any{p.Items[0].Agent, p.Items[0].Usage.Output, p.Items[1].Agent, p.Items[1].Usage.Output})
+}
+
+// A page finds files at its addresses, also of messages that wait, and sends them back.
+// What is stored names no address.
+func TestFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.pages.Files = "/api/files/"
+		url, err := d.AddFile(t.Context(), "ann", work.File{Type: "application/pdf", Name: "bill.pdf", Data: []byte("x")})
+		require.NoError(t, err)
+		at := "/api/files/" + strings.TrimPrefix(url, "agent-file:")
+		require.Equal(t, at, d.pages.FileAt(url))
+		media := page.Media{Type: "application/pdf", Name: "bill.pdf", URL: at}
+		parts := []page.Part{{Kind: page.Text, Text: "hold say:yes"}, {Kind: page.MediaPart, Media: &media}}
+		content, err := d.pages.Content(parts...)
+		require.NoError(t, err)
+		require.Equal(t, at, media.URL, "what is passed stays")
+		require.NotContains(t, string(content.Raw()), "/api/")
+		for _, elsewhere := range []string{"/files/" + strings.TrimPrefix(url, "agent-file:"), at + "x", "https://e.org" + at, "/api/files/"} {
+			media := page.Media{Type: "image/png", URL: elsewhere}
+			same, err := d.pages.Content(page.Part{Kind: page.MediaPart, Media: &media})
+			require.NoError(t, err)
+			require.NotContains(t, string(same.Raw()), "agent-file:")
+		}
+		_, err = d.pages.Send(t.Context(), thread, page.Input{ID: "1", Content: content})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, media, *d.read().Pending[0].Parts[1].Media)
+		d.goOn <- struct{}{}
+		synctest.Wait()
+		require.Equal(t, media, *d.read().Items[0].Parts[1].Media)
+	})
 }
 
 // A page is shown what its agent may read and nothing else, whatever happens in the

@@ -30,6 +30,9 @@ type Source struct {
 	// Errors shows why tools and messages have failed. Such texts are for programmers,
 	// and may name servers, files and keys.
 	Errors bool
+	// Files begins the addresses at which pages find the files of the user, which end
+	// with their ids: that of the route /files/ of package statehttp (default "/files/").
+	Files string
 }
 
 // Read returns what a page shows of a thread now. thread is the id of a workspace,

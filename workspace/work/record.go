@@ -43,5 +43,6 @@ type Report struct {
 	Blobs   int      `json:"blobs"`          // to which the head refers
 	Bytes   int      `json:"bytes"`          // of the head and these blobs, before they were sealed
 	Data    int      `json:"data"`           // values of Manager.Store
+	Files   int      `json:"files"`          // of the user
 	Keys    []string `json:"keys,omitempty"` // the ids of the keys with which the values are sealed, sorted
 }

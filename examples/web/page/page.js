@@ -109,7 +109,7 @@ function part(p, item, decided) {
     case "thought":
       return el("details.thought", {}, el("summary", {}, item.open ? "Thinks…" : "Thoughts"), el("p.quiet", {}, p.text));
     case "media":
-      return p.media.url.startsWith("data:image/") ? el("img", { src: p.media.url, alt: p.media.name ?? "Picture" }) : el("p.quiet", {}, "A file: " + (p.media.name ?? p.media.type));
+      return isPicture(p.media) ? el("img", { src: p.media.url, alt: p.media.name ?? "Picture" }) : el("p.quiet", {}, "A file: " + (p.media.name ?? p.media.type));
     case "citation":
       return el("p.quiet", {}, isLink(p.citation.url ?? "") ? el("a", { href: p.citation.url, target: "_blank", rel: "noopener noreferrer" }, p.citation.title || p.citation.url) : p.citation.title || p.citation.text);
     case "call":
@@ -240,7 +240,7 @@ function keep(messages) {
   outbox = messages;
   try {
     sessionStorage.setItem("outbox " + chat, JSON.stringify(outbox));
-  } catch {} // a picture may be too large for it
+  } catch {} // it may be full
 }
 
 // deliver sends the outbox of the chat, one message after the other.
@@ -318,7 +318,10 @@ function attach(list) {
   show();
 }
 
-// picture makes a picture of a file, at most 1 280 pixels wide and high, without what a
+// isPicture reports whether media can be shown: one of the server, or in the page.
+const isPicture = (m) => m.url.startsWith("data:image/") || (m.type?.startsWith("image/") && m.url.startsWith(new URL("api/files/", location).pathname));
+
+// picture uploads a picture of a file, at most 1 280 pixels wide and high, without what a
 // camera has noted in it.
 async function picture(file) {
   const bitmap = await createImageBitmap(file), scale = Math.min(1, 1280 / Math.max(bitmap.width, bitmap.height));
@@ -326,14 +329,17 @@ async function picture(file) {
   on.fillStyle = "white";
   on.fillRect(0, 0, canvas.width, canvas.height);
   on.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-  return { url: canvas.toDataURL("image/jpeg", 0.85), type: "image/jpeg", name: file.name };
+  const body = await new Promise((done) => canvas.toBlob(done, "image/jpeg", 0.85));
+  const answer = await fetch("api/files?name=" + encodeURIComponent(file.name), { method: "POST", body });
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  return answer.json();
 }
 
 $("file").onchange = async () => {
   try {
     attach([...pictures, ...(await Promise.all([...$("file").files].map(picture)))].slice(0, 4));
   } catch {
-    note("This file is no picture that can be shown.");
+    note("This file is no picture that can be shown, or could not be uploaded.");
   }
   $("file").value = "";
   text.focus();

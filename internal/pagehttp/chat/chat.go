@@ -78,7 +78,9 @@ func (h *Handler) Answer(w http.ResponseWriter, r *http.Request, read func(body 
 		}
 	}
 	req.Who = who
-	req.Pages = &page.Source{Manager: h.Manager, Agent: who.Agent, Write: h.options.Write, Errors: h.options.Errors}
+	req.Pages = &page.Source{
+		Manager: h.Manager, Agent: who.Agent, Write: h.options.Write, Errors: h.options.Errors, Files: h.options.Files,
+	}
 	if err := answer(req); err != nil {
 		status, text := h.Explain(w, r, err)
 		http.Error(w, text, status)

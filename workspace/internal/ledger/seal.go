@@ -29,6 +29,7 @@ const (
 	// sealLabel separates the derived keys from those of other uses of a
 	// Secret.
 	sealLabel = "agentstate workspace seal 1 "
+	nameLabel = "agentstate file name 1 "
 	// sealHeaderBytes is the maximum length of the header of a sealed value, in
 	// this format and in newer ones.
 	sealHeaderBytes = 1 << 10
@@ -39,9 +40,9 @@ const (
 // values as they are.
 type Sealer struct {
 	first string // the ID of the key that seals
-	// keys derive the key of a workspace, by ID. They are functions so that
-	// printers that use reflection do not reach a secret.
-	keys map[string]func(workspace string) cipher.AEAD
+	// keys derive keys of workspaces, by ID. They are functions so that printers that
+	// use reflection do not reach a secret.
+	keys map[string]func(label, workspace string) []byte
 }
 
 // NewSealer returns a sealer that seals with the first key and opens with all
@@ -50,7 +51,7 @@ func NewSealer(keys []Key) (*Sealer, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	s := &Sealer{first: keys[0].ID, keys: make(map[string]func(string) cipher.AEAD, len(keys))}
+	s := &Sealer{first: keys[0].ID, keys: make(map[string]func(label, workspace string) []byte, len(keys))}
 	for i, k := range keys {
 		if err := k.check(); err != nil {
 			return nil, fmt.Errorf("%w: key %d: %w", work.ErrInvalid, i, err)
@@ -62,16 +63,30 @@ func NewSealer(keys []Key) (*Sealer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("workspace: key %d: %w", i, err)
 		}
-		s.keys[k.ID] = func(workspace string) cipher.AEAD {
-			// None of these fails for keys of 32 bytes. Deriving a key takes
-			// microseconds, which is not worth a cache.
-			key, _ := hkdf.Expand(sha256.New, master, sealLabel+workspace, 32)
-			block, _ := aes.NewCipher(key)
-			aead, _ := cipher.NewGCMWithRandomNonce(block)
-			return aead
+		s.keys[k.ID] = func(label, workspace string) []byte {
+			// It does not fail for 32 bytes, and takes microseconds, which is not worth
+			// a cache.
+			key, _ := hkdf.Expand(sha256.New, master, label+workspace, 32)
+			return key
 		}
 	}
 	return s, nil
+}
+
+// aead returns what seals the values of a workspace with the key of an ID.
+func (s *Sealer) aead(id, workspace string) cipher.AEAD {
+	block, _ := aes.NewCipher(s.keys[id](sealLabel, workspace)) // neither fails for 32 bytes
+	aead, _ := cipher.NewGCMWithRandomNonce(block)
+	return aead
+}
+
+// nameKey returns the key with which the files of a workspace are named, nil without
+// keys.
+func (s *Sealer) nameKey(workspace string) []byte {
+	if s == nil {
+		return nil
+	}
+	return s.keys[s.first](nameLabel, workspace)
 }
 
 func (k Key) check() error {
@@ -115,7 +130,7 @@ func (s *Sealer) seal(workspace, key string, plain []byte) []byte {
 	if s == nil {
 		return plain
 	}
-	aead := s.keys[s.first](workspace)
+	aead := s.aead(s.first, workspace)
 	header := sealHeader(s.first)
 	sealed := make([]byte, 0, len(header)+len(plain)+aead.Overhead())
 	return aead.Seal(append(sealed, header...), nil, plain, additionalData(key, header))
@@ -135,7 +150,7 @@ func (s *Sealer) open(workspace, key string, data []byte) ([]byte, error) {
 	case s == nil || s.keys[h.Key] == nil:
 		return nil, fmt.Errorf("%w: %s: sealed with key %s, which is not given", work.ErrInvalidKey, key, fault.Quote(h.Key))
 	}
-	plain, err := s.keys[h.Key](workspace).Open(nil, nil, box, additionalData(key, line))
+	plain, err := s.aead(h.Key, workspace).Open(nil, nil, box, additionalData(key, line))
 	if err != nil {
 		return nil, corrupt(key, "authentication failed")
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/agentstate/state/workspace/work"
 )
 
-// Verify reads all data of the workspace, and that of its DataStore, and checks
-// that it is authentic. It calls check with each head that it reads and with the
+// Verify reads all data of the workspace, that of its DataStore and the files of the
+// user, and checks that it is authentic. It calls check with each head that it reads and with the
 // content at that head.
 func (l *Ledger) Verify(ctx context.Context, check func(*Head, *document.Document) error) (work.Report, error) {
 	var v verification
@@ -29,6 +29,9 @@ func (l *Ledger) Verify(ctx context.Context, check func(*Head, *document.Documen
 	})
 	if err == nil {
 		v.report.Data, err = NewDataStore(l.db, l.sealer, l.user).verify(ctx, v.keys)
+	}
+	if user, _ := SplitID(l.user); err == nil {
+		v.report.Files, err = NewFileStore(l.db, l.sealer, user).verify(ctx, v.keys)
 	}
 	v.report.Keys = slices.Sorted(maps.Keys(v.keys))
 	return v.report, err
