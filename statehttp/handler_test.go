@@ -42,6 +42,9 @@ func TestPage(t *testing.T) {
 	require.Equal(t, http.StatusConflict, status)
 
 	s.ok("POST", "/threads/1/fields", `{"title":"Refund"}`, nil)
+	status, text = s.do("POST", "/threads/1/fields", `{"title":7}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "want string, got number")
 	status, _ = s.do("POST", "/threads/1/fields", `{"risk":"low"}`)
 	require.Equal(t, http.StatusForbidden, status)
 	p := s.page("1")
@@ -372,6 +375,7 @@ func TestStatus(t *testing.T) {
 		state.ErrUnknownCall: 409, workspace.ErrNotFound: 404, workspace.ErrInvalid: 400, state.ErrInvalid: 400, workspace.ErrBusy: 503,
 		workspace.ErrQueueFull: 429, workspace.ErrCorrupt: 500, workspace.ErrClosed: 503, store.ErrUnknownOutcome: 503, state.ErrCompacted: 410,
 		workspace.ErrUserDeleted: 410, errors.New("?"): 500, workspace.ErrExists: 409, store.ErrConflict: 409, state.ErrLimitExceeded: 413,
+		state.ErrWrongType: 400, state.ErrUnknownField: 400, state.ErrRefused: 400, &state.PanicError{}: 500,
 	} {
 		require.Equal(t, status, statehttp.Status(err), "%v", err)
 		if err != nil {
