@@ -131,6 +131,25 @@ func TestStopOfTheLoop(t *testing.T) {
 	require.Equal(t, "repeated", s.load("c").Messages[1]["metadata"].(map[string]any)["stop"])
 }
 
+// A client looks for a call whose arguments are complete in the step that is open. The
+// next answer may begin before the last one is stored.
+func TestCallsAreWholeWhenTheNextStepBegins(t *testing.T) {
+	s := newSite(t)
+	streaming, calls := map[any]bool{}, 0
+	for _, c := range s.post(object{"id": "c", "messages": []object{user("u1", "look")}}) {
+		switch c["type"] {
+		case "tool-input-start":
+			streaming[c["toolCallId"]] = true
+		case "tool-input-available":
+			delete(streaming, c["toolCallId"])
+			calls++
+		case "start-step", "finish-step":
+			require.Empty(t, streaming)
+		}
+	}
+	require.Equal(t, 5, calls)
+}
+
 // A page that comes in the middle of an answer has it from its beginning. Stop keeps
 // the question and what was said.
 func TestResumeAndStop(t *testing.T) {

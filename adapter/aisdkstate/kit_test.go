@@ -77,6 +77,8 @@ func (s *site) ask(ctx context.Context, turn *loop.Turn) error {
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{m}, Stop: state.StopEnd, Usage: state.Usage{Output: 3}})
 	}
 	call := func(name string) error {
+		run.EmitInput(0, name, "{")
+		run.EmitInput(0, name, "}")
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: name, Input: "{}"})}, Stop: state.StopCalls})
 	}
 	switch {
@@ -85,8 +87,6 @@ func (s *site) ask(ctx context.Context, turn *loop.Turn) error {
 	case last.Role() != "user":
 		return say("It is done.")
 	case strings.HasPrefix(last.Text(), "pay"):
-		run.EmitInput(0, "pay", "{")
-		run.EmitInput(0, "pay", "}")
 		return call("pay")
 	case strings.HasPrefix(last.Text(), "hold"):
 		run.Emit("Half ")
