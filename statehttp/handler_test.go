@@ -43,6 +43,9 @@ func TestPage(t *testing.T) {
 	require.Equal(t, http.StatusConflict, status)
 
 	s.ok("POST", "/threads/1/fields", `{"title":"Refund"}`, nil)
+	status, text = s.do("POST", "/threads/1/fields", `{"title":7}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "want string, got number")
 	status, _ = s.do("POST", "/threads/1/fields", `{"risk":"low"}`)
 	require.Equal(t, http.StatusForbidden, status)
 	p := s.page("1")
@@ -471,7 +474,8 @@ func TestStatus(t *testing.T) {
 		nil: 200, statehttp.ErrForbidden: 403, state.ErrDenied: 403, workspace.ErrNotSuspended: 409, workspace.ErrExpired: 409,
 		state.ErrUnknownCall: 409, workspace.ErrNotFound: 404, workspace.ErrInvalid: 400, state.ErrInvalid: 400, workspace.ErrBusy: 503,
 		workspace.ErrQueueFull: 429, workspace.ErrCorrupt: 500, workspace.ErrClosed: 503, store.ErrUnknownOutcome: 503, state.ErrCompacted: 410,
-		workspace.ErrUserDeleted: 410, errors.New("?"): 500, workspace.ErrExists: 409, store.ErrConflict: 409, state.ErrLimitExceeded: 413, store.ErrTooLarge: 413,
+		workspace.ErrUserDeleted: 410, errors.New("?"): 500, workspace.ErrExists: 409, store.ErrConflict: 409, state.ErrLimitExceeded: 413,
+		store.ErrTooLarge: 413, state.ErrWrongType: 400, state.ErrUnknownField: 400, state.ErrRefused: 400, &state.PanicError{}: 500,
 	} {
 		require.Equal(t, status, statehttp.Status(err), "%v", err)
 		if err != nil {

@@ -40,6 +40,9 @@ var statuses = []struct {
 	{workspace.ErrSchema, http.StatusInternalServerError},
 	{workspace.ErrInvalid, http.StatusBadRequest},
 	{state.ErrInvalid, http.StatusBadRequest},
+	{state.ErrWrongType, http.StatusBadRequest}, // the value of a field
+	{state.ErrUnknownField, http.StatusBadRequest},
+	{state.ErrRefused, http.StatusBadRequest},
 	{workspace.ErrBusy, http.StatusServiceUnavailable},
 	{workspace.ErrFenced, http.StatusServiceUnavailable},
 	{workspace.ErrClosed, http.StatusServiceUnavailable},
@@ -55,6 +58,10 @@ var statuses = []struct {
 func Status(err error) int {
 	if err == nil {
 		return http.StatusOK
+	}
+	var panicked *state.PanicError // it is ErrRefused
+	if errors.As(err, &panicked) {
+		return http.StatusInternalServerError
 	}
 	for _, s := range statuses {
 		if errors.Is(err, s.err) {

@@ -26,6 +26,17 @@ const (
 )
 
 // Event is what [Manager.Watch] yields. It shows no secrets.
+//
+// A page, as [github.com/agentstate/state/workspace/page] makes one, follows the events
+// by these rules:
+//
+//   - Take a view after the first event, after a summary, and if a number of Order is
+//     missing: the reader was too slow.
+//   - Show the text of deltas behind the conversation until a view has a message with
+//     its number, or its run is gone. An Offset that is not the end of the text so far
+//     begins the text anew.
+//   - Show the value that a change sets in place of the view's until its run is gone.
+//     For edits of lists, wait for the view of their commit.
 type Event struct {
 	Summary   // of the workspace at the event
 	Kind      EventKind

@@ -16,6 +16,7 @@
 //	POST /             what useChat sends: a message, an edit, decisions, regenerate
 //	GET  /{id}         {"messages": […], "state": {…}} to begin with; the answer that is being made is not among them
 //	GET  /{id}/stream  the answer that is being made from its beginning, or 204: for resume
+//	POST /{id}/fields  {"title": "…", "note": null}: new values of fields, and those to delete
 //	POST /{id}/stop    {} ends the run; stop() of useChat only stops to read
 //
 // What agents do for one message of a person is one message, with a step for each

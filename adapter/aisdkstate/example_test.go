@@ -19,12 +19,21 @@ func session(r *http.Request, _ string) (statehttp.Who, error) {
 	return statehttp.Who{User: c.Value, Agent: "ui"}, nil
 }
 
-// A program mounts the Handler where its pages look for it.
+// A program mounts the Handler where its pages look for it, and that of package statehttp
+// for what other tabs do.
 func Example() {
-	serve := func(m *workspace.Manager) error {
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	serve := func(m *workspace.Manager) {
 		h, err := aisdkstate.New(m, &aisdkstate.Options{Who: session})
+		check(err)
 		http.Handle("/api/chat/", http.StripPrefix("/api/chat", h))
-		return err
+		pages, err := statehttp.New(m, &statehttp.Options{Who: session})
+		check(err)
+		http.Handle("/api/", http.StripPrefix("/api", pages))
 	}
 	_ = serve
 }

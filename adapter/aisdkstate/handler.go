@@ -18,7 +18,7 @@ import (
 	"github.com/agentstate/state/workspace/page"
 )
 
-// Options are those of package statehttp. Write and Titles are not used.
+// Options are those of package statehttp. Titles is not used.
 type Options = statehttp.Options
 
 // Handler is an http.Handler. It is safe for concurrent use.
@@ -39,6 +39,7 @@ func New(m *workspace.Manager, opts *Options) (*Handler, error) {
 	h.handle("GET /{id}", (*call).load)
 	h.handle("GET /{id}/stream", (*call).resume)
 	h.handle("POST /{id}/stop", (*call).stop)
+	h.handle("POST /{id}/fields", (*call).edit)
 	return h, nil
 }
 
@@ -52,7 +53,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // call is a request.
 type call struct {
 	*chat.Request
-	in input
+	body []byte // of a POST
+	in   input  // of one without a chat in the address
 }
 
 // input is what useChat sends.
@@ -63,15 +65,31 @@ type input struct {
 	Messages  []*message `json:"messages"`
 }
 
+// about returns the message that a request is about: the answer that goes on with a
+// decision, also an earlier one, or what the person has said last.
+func (in *input) about() *message {
+	last := in.Messages[len(in.Messages)-1]
+	for _, m := range in.Messages {
+		if m.ID == in.MessageID && m.Role == "assistant" && in.Trigger != "regenerate-message" {
+			last = m
+		}
+	}
+	return last
+}
+
 // handle adds a route. The name of the chat may be in the body.
 func (h *Handler) handle(pattern string, do func(*call) error) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		c := &call{}
 		read := func(body []byte) (string, error) {
+			c.body = body
+			if id := r.PathValue("id"); id != "" {
+				return id, nil
+			}
 			if json.Unmarshal(body, &c.in) != nil || slices.Contains(c.in.Messages, nil) {
 				return "", errors.New("the body is not that of useChat")
 			}
-			return cmp.Or(r.PathValue("id"), c.in.ID), nil
+			return c.in.ID, nil
 		}
 		h.chats.Answer(w, r, read, func(req *chat.Request) error {
 			c.Request = req
@@ -151,12 +169,31 @@ func (c *call) stop() error {
 	return err
 }
 
+// edit gives fields new values, in the branch that is loaded.
+func (c *call) edit() error {
+	if err := c.May(statehttp.ActionEdit); err != nil {
+		return err
+	}
+	var fields map[string]state.JSON
+	if err := json.Unmarshal(c.body, &fields); err != nil {
+		return fmt.Errorf("aisdkstate: %w: want an object with the values of fields", workspace.ErrInvalid)
+	}
+	thread, err := c.Newest()
+	if err == nil {
+		_, err = c.Pages.Send(context.WithoutCancel(c.R.Context()), thread, page.Input{Fields: fields})
+	}
+	if err == nil {
+		c.W.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
 // chat hands over what a person has said or decided, and streams the answer.
 func (c *call) chat() error {
 	if len(c.in.Messages) == 0 || c.Chat == "" {
 		return fmt.Errorf("aisdkstate: %w: want an id and messages", workspace.ErrInvalid)
 	}
-	last := c.in.Messages[len(c.in.Messages)-1]
+	last := c.in.about()
 	thread, err := c.find()
 	if err != nil {
 		return err

@@ -105,6 +105,51 @@ func TestMessageAndApproval(t *testing.T) {
 	require.Equal(t, 1, s.paid)
 }
 
+// A decision about a call of an earlier answer goes on with that answer, which the
+// client names.
+func TestApprovalOfAnEarlierAnswer(t *testing.T) {
+	s := newSite(t)
+	s.post(object{"id": "c", "messages": []object{user("u1", "pay")}})
+	s.post(object{"id": "c", "messages": append(s.load("c").Messages, user("u2", "Wait"))})
+	messages := s.decided("c", true)
+	for range 2 { // once more after a lost answer
+		chunks := s.post(object{"id": "c", "trigger": "submit-message", "messageId": "answer-u1", "messages": messages})
+		require.Equal(t, "answer-u1", s.first(chunks, "start")["messageId"])
+		s.first(chunks, "tool-output-available")
+		require.NotContains(t, fmt.Sprint(chunks), "You say Wait", "the client has the later answer")
+		require.Equal(t, 1, s.paid)
+	}
+	require.Len(t, s.load("c").Messages, 4)
+}
+
+// An answer that the loop has ended says how, streamed and loaded.
+func TestStopOfTheLoop(t *testing.T) {
+	s := newSite(t)
+	chunks := s.post(object{"id": "c", "messages": []object{user("u1", "look")}})
+	require.Equal(t, "other", s.first(chunks, "finish")["finishReason"])
+	require.Equal(t, "repeated", s.first(chunks, "finish")["messageMetadata"].(map[string]any)["stop"])
+	require.Equal(t, "repeated", s.load("c").Messages[1]["metadata"].(map[string]any)["stop"])
+}
+
+// A client looks for a call whose arguments are complete in the step that is open. The
+// next answer may begin before the last one is stored.
+func TestCallsAreWholeWhenTheNextStepBegins(t *testing.T) {
+	s := newSite(t)
+	streaming, calls := map[any]bool{}, 0
+	for _, c := range s.post(object{"id": "c", "messages": []object{user("u1", "look")}}) {
+		switch c["type"] {
+		case "tool-input-start":
+			streaming[c["toolCallId"]] = true
+		case "tool-input-available":
+			delete(streaming, c["toolCallId"])
+			calls++
+		case "start-step", "finish-step":
+			require.Empty(t, streaming)
+		}
+	}
+	require.Equal(t, 5, calls)
+}
+
 // A page that comes in the middle of an answer has it from its beginning. Stop keeps
 // the question and what was said.
 func TestResumeAndStop(t *testing.T) {
@@ -158,6 +203,27 @@ func TestBranches(t *testing.T) {
 		threads++
 	}
 	require.Equal(t, 3, threads)
+}
+
+// A page edits the fields of the branch that it shows, also before the first message.
+func TestFields(t *testing.T) {
+	s := newSite(t)
+	edit := func(value any, header ...string) int {
+		return s.request("POST", "/c/fields", object{"title": value}, header...).StatusCode
+	}
+	require.Equal(t, http.StatusNoContent, edit("first"))
+	require.Equal(t, object{"title": "first"}, s.load("c").State)
+	s.post(object{"id": "c", "messages": []object{user("u1", "one")}})
+	s.post(object{"id": "c", "messageId": "u1", "messages": []object{user("u1", "eins")}})
+	require.Equal(t, http.StatusNoContent, edit("second"))
+	loaded := s.load("c")
+	require.Equal(t, object{"title": "second"}, loaded.State)
+	require.Equal(t, user("u1", "eins")["parts"].([]object)[0]["text"], loaded.Messages[0]["parts"].([]any)[0].(map[string]any)["text"])
+	require.Equal(t, http.StatusNoContent, edit(nil))
+	require.Empty(t, s.load("c").State)
+	require.Equal(t, http.StatusBadRequest, edit(7))
+	require.Equal(t, http.StatusUnauthorized, edit("third", "User", "nobody"))
+	require.Equal(t, http.StatusBadRequest, s.request("POST", "/c/fields", []int{}).StatusCode)
 }
 
 // A message that has failed stays, and its reason is not shown.

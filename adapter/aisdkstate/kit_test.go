@@ -38,9 +38,10 @@ func newSite(t testing.TB) *site {
 	s := &site{t: t, goOn: make(chan struct{})}
 	pay := tool.Must(tool.New("pay", "Pays.", func(context.Context, struct{}) (string, error) { s.paid++; return "paid", nil },
 		tool.NeedsApproval(func(context.Context, struct{}) (string, bool) { return "money", true })))
+	look := tool.Must(tool.New("look", "Looks.", func(context.Context, struct{}) (string, error) { return "nothing", nil }))
 	m, err := workspace.Open(t.Context(), store.NewMemory(), &workspace.Options{
 		Schema: state.MustSchema(state.Team{"shop": {"desk", "ui"}}, title), Attempts: 1,
-		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": {Ask: s.ask, Tools: []*tool.Tool{pay}}}}),
+		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"desk": {Ask: s.ask, Tools: []*tool.Tool{pay, look}}}}),
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = m.Close() })
@@ -75,13 +76,18 @@ func (s *site) ask(ctx context.Context, turn *loop.Turn) error {
 		}
 		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{m}, Stop: state.StopEnd, Usage: state.Usage{Output: 3}})
 	}
+	call := func(name string) error {
+		run.EmitInput(0, name, "{")
+		run.EmitInput(0, name, "}")
+		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: name, Input: "{}"})}, Stop: state.StopCalls})
+	}
 	switch {
+	case said[0].Text() == "look":
+		return call("look")
 	case last.Role() != "user":
 		return say("It is done.")
 	case strings.HasPrefix(last.Text(), "pay"):
-		run.EmitInput(0, "pay", "{")
-		run.EmitInput(0, "pay", "}")
-		return turn.Said(ctx, state.InferenceResult{Output: []state.Message{state.ToolCalls(state.ToolCall{ID: "1", Name: "pay", Input: "{}"})}, Stop: state.StopCalls})
+		return call("pay")
 	case strings.HasPrefix(last.Text(), "hold"):
 		run.Emit("Half ")
 		select {

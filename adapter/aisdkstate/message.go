@@ -21,7 +21,7 @@ type message struct {
 // metadata is that of an answer.
 type metadata struct {
 	Agent string      `json:"agent,omitempty"` // that has answered last
-	Stop  state.Stop  `json:"stop,omitempty"`  // if the model has not said all
+	Stop  state.Stop  `json:"stop,omitempty"`  // if the model has not said all, or is not asked again
 	Usage state.Usage `json:"usage,omitzero"`  // of all answers of models
 }
 
@@ -72,6 +72,11 @@ func messagesOf(chat string, p *page.Page) []*message {
 				list, answers[id] = append(list, m), m
 			}
 			m.add(item)
+		}
+	}
+	for _, t := range p.Turns {
+		if m := answers[answerID(chat, p.Thread, questionOf(t))]; m != nil && t.State == page.TurnEnded {
+			m.Metadata.Stop = t.Stop
 		}
 	}
 	return list

@@ -129,11 +129,13 @@ func (s *stream) show(m *message) {
 // showPart sends what has changed of a part, in its step.
 func (s *stream) showPart(p part) {
 	was, known := s.sent[p.key]
-	if was.State == "done" || known && was.State == p.State && was.Text == p.Text {
+	ended := was.State == "done" || was.State == "input-available" && p.State == "input-streaming"
+	if ended || known && was.State == p.State && was.Text == p.Text {
 		return
 	}
 	if !known && p.item != s.step {
 		s.close()
+		s.endCalls()
 		s.send("start-step")
 		s.step, s.sent[p.item] = p.item, part{Type: "step-start", item: p.item}
 	}
@@ -172,6 +174,19 @@ func (s *stream) close() {
 		ended := s.sent[key]
 		ended.State = "done"
 		s.sent[key], s.open = ended, part{}
+	}
+}
+
+// endCalls says that the arguments of the calls of the last step are complete, for which
+// a client looks in the step that is open. The next answer may begin before they are
+// stored.
+func (s *stream) endCalls() {
+	for _, key := range slices.Sorted(maps.Keys(s.sent)) {
+		p := s.sent[key]
+		if p.item == s.step && p.State == "input-streaming" && json.Valid([]byte(p.Text)) {
+			p.State, p.Input = "input-available", json.RawMessage(p.Text)
+			s.showPart(p)
+		}
 	}
 }
 
