@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,7 @@ type desk struct {
 	m    *workspace.Manager
 	url  string
 	goOn chan struct{} // a model that holds waits for it
+	ok   atomic.Bool   // a model that fails does so no longer
 }
 
 func newDesk(t testing.TB) *desk {
@@ -98,7 +100,9 @@ func (d *desk) ask(ctx context.Context, t *loop.Turn) error {
 	r := state.InferenceResult{Agent: "desk", Usage: state.Usage{Output: 7}}
 	switch verb {
 	case "fail":
-		return errors.New("key sk-123 is refused")
+		if !d.ok.Load() {
+			return errors.New("key sk-123 is refused")
+		}
 	case "call":
 		name, arg, _ := strings.Cut(text, " ")
 		in, _ := state.JSONOf(input{arg})

@@ -83,6 +83,26 @@ func TestAnApprovalInASecondTab(t *testing.T) {
 	})
 }
 
+// While a call waits, the person says more, and decides about one of two calls.
+func TestCallsThatWait(t *testing.T) {
+	each(t, all[:1], func(t *testing.T, d *desk, page string) {
+		tb := d.open(page, "1")
+		tb.say("call pay cake/say thanks")
+		tb.wait(`document.querySelectorAll(".waits").length === 1`)
+		tb.say("say meanwhile")
+		tb.see("MEANWHILE")
+		tb.say("call pay tea/say again")
+		tb.wait(`document.querySelectorAll(".waits").length === 2`)
+		tb.picture(page + "-two")
+		tb.click("#no")
+		tb.wait(`document.querySelectorAll(".waits").length === 1`)
+		tb.see("AGAIN")
+		tb.click("#yes")
+		tb.see("paid less")
+		require.Empty(t, d.view("1").Suspended())
+	})
+}
+
 // A page that is opened again in the middle of an answer goes on with it.
 func TestAReloadInMidAnswer(t *testing.T) {
 	each(t, all, func(t *testing.T, d *desk, page string) {
@@ -137,25 +157,45 @@ func TestAFailure(t *testing.T) {
 	})
 }
 
-// What was said is edited, and said again. CopilotChat has a button for neither.
+// A page that is opened again offers to try again what has failed.
+func TestATryAgain(t *testing.T) {
+	each(t, all[:1], func(t *testing.T, d *desk, page string) {
+		tb := d.open(page, "1")
+		tb.say("fail once")
+		tb.wait(`document.querySelector("#retry")`)
+		require.Eventually(t, func() bool { return len(d.view("1").DeadLetters) == 1 }, patience, 10*time.Millisecond)
+		tb.load()
+		tb.see("fail once")
+		d.ok.Store(true)
+		tb.click("#retry")
+		tb.see("ONCE")
+		tb.wait(`!document.querySelector("#retry")`)
+	})
+}
+
+// What was said is edited, and said again.
 func TestEditAndRegenerate(t *testing.T) {
-	each(t, all[1:], func(t *testing.T, d *desk, page string) {
+	each(t, all, func(t *testing.T, d *desk, page string) {
 		tb := d.open(page, "1")
 		tb.say("think one")
 		tb.see("ONE")
 		tb.say("think two")
 		tb.see("TWO")
-		if page == "usechat" {
+		switch page {
+		case "copilotkit":
+			tb.evaluate(`window.prompt = () => "think three"`)
+			tb.click(`[data-testid="copilot-edit-button"]`)
+		case "usechat":
 			tb.click(".edit")
 			tb.say("think three")
-		} else {
+		default:
 			tb.click(".edit")
 			tb.enter("#edited", "think three")
 			tb.click("#again")
 		}
 		tb.see("ONE", "THREE")
 		require.NotContains(t, tb.text(), "TWO")
-		tb.click(map[string]string{"usechat": "#regenerate", "assistant": ".regenerate"}[page])
+		tb.click(map[string]string{"copilotkit": `[aria-label="Regenerate"]`, "usechat": "#regenerate", "assistant": ".regenerate"}[page])
 		require.Eventually(t, func() bool { return len(d.branches()) == 3 }, patience, 10*time.Millisecond)
 		tb.see("ONE", "THREE")
 		tb.picture(page + "-again")
@@ -180,13 +220,18 @@ func TestFieldsAndToolsOfThePage(t *testing.T) {
 
 // A person sends a picture.
 func TestAPicture(t *testing.T) {
-	each(t, all[1:2], func(t *testing.T, d *desk, page string) {
+	each(t, all[:2], func(t *testing.T, d *desk, page string) {
 		tb := d.open(page, "1")
 		tb.evaluate(`(() => {
 			const files = new DataTransfer();
 			files.items.add(new File([Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), c => c.charCodeAt(0))], "dot.png", { type: "image/png" }));
-			document.querySelector("#file").files = files.files;
+			const input = document.querySelector("input[type=file]");
+			input.files = files.files;
+			input.dispatchEvent(new Event("change", { bubbles: true }));
 		})()`)
+		if page == "copilotkit" { // which shows what it is going to send
+			tb.wait(`document.querySelector("img")`)
+		}
 		tb.say("say seen")
 		tb.see("SEEN")
 		tb.load()

@@ -6,6 +6,11 @@ export class Desk extends HttpAgent {
   connect(input) {
     return this.run(input);
   }
+  // While calls wait, a message is sent, and one call is decided.
+  runAgent(...args) {
+    this.pendingInterrupts = [];
+    return super.runAgent(...args);
+  }
   // Stop ends the run on the server as well.
   abortRun() {
     super.abortRun();
