@@ -226,13 +226,16 @@ func TestFields(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, s.request("POST", "/c/fields", []int{}).StatusCode)
 }
 
-// A message that has failed stays, and its reason is not shown.
+// A message that has failed stays, and says so without the reason, also when the chat is
+// loaded.
 func TestFailure(t *testing.T) {
 	s := newSite(t)
 	chunks := s.post(object{"id": "c", "messages": []object{user("u1", "fail")}})
 	require.NotContains(t, fmt.Sprint(chunks), "sk-123")
 	s.first(chunks, "error")
-	require.Equal(t, "u1", s.load("c").Messages[0]["id"])
+	loaded := s.load("c").Messages[0]
+	require.Equal(t, "u1", loaded["id"])
+	require.Equal(t, object{"failed": "The answer could not be finished."}, loaded["metadata"])
 }
 
 // What is refused before anything is done.

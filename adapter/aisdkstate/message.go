@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentstate/state"
+	"github.com/agentstate/state/internal/pagehttp/chat"
 	"github.com/agentstate/state/workspace/page"
 )
 
@@ -18,11 +19,12 @@ type message struct {
 	Metadata *metadata `json:"metadata,omitempty"`
 }
 
-// metadata is that of an answer.
+// metadata is that of an answer, or of a question whose handling has failed.
 type metadata struct {
-	Agent string      `json:"agent,omitempty"` // that has answered last
-	Stop  state.Stop  `json:"stop,omitempty"`  // if the model has not said all, or is not asked again
-	Usage state.Usage `json:"usage,omitzero"`  // of all answers of models
+	Failed string      `json:"failed,omitempty"` // why
+	Agent  string      `json:"agent,omitempty"`  // that has answered last
+	Stop   state.Stop  `json:"stop,omitempty"`   // if the model has not said all, or is not asked again
+	Usage  state.Usage `json:"usage,omitzero"`   // of all answers of models
 }
 
 // part is a part of a UIMessage.
@@ -53,8 +55,8 @@ type approval struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// messagesOf returns the messages of a page of a chat.
-func messagesOf(chat string, p *page.Page) []*message {
+// messagesOf returns the messages of a page of a chat with a name.
+func messagesOf(name string, p *page.Page) []*message {
 	list, answers := []*message{}, map[string]*message{}
 	for _, item := range slices.Concat(p.Items, p.Pending) {
 		switch item.Role {
@@ -65,7 +67,7 @@ func messagesOf(chat string, p *page.Page) []*message {
 			}
 			list = append(list, m)
 		case "assistant":
-			id := answerID(chat, p.Thread, cmp.Or(item.Turn, item.ID))
+			id := answerID(name, p.Thread, cmp.Or(item.Turn, item.ID))
 			m := answers[id]
 			if m == nil {
 				m = &message{ID: id, Role: "assistant", Metadata: &metadata{}, Parts: make([]part, 0, len(item.Parts)+1)}
@@ -75,8 +77,13 @@ func messagesOf(chat string, p *page.Page) []*message {
 		}
 	}
 	for _, t := range p.Turns {
-		if m := answers[answerID(chat, p.Thread, questionOf(t))]; m != nil && t.State == page.TurnEnded {
+		switch m := answers[answerID(name, p.Thread, questionOf(t))]; {
+		case m != nil && t.State == page.TurnEnded:
 			m.Metadata.Stop = t.Stop
+		case t.State == page.TurnFailed:
+			if at := slices.IndexFunc(list, func(m *message) bool { return m.ID == questionOf(t) }); at >= 0 {
+				list[at].Metadata = &metadata{Failed: chat.TurnOf(p, t.ID).Reason}
+			}
 		}
 	}
 	return list
