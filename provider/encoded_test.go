@@ -105,7 +105,7 @@ func TestNextRequestsAreEncodedAlike(t *testing.T) {
 		format := formats[rng.IntN(len(formats))]
 		var before *provider.Encoded
 		r := provider.Request{Settings: `{"model":"m"}`}
-		var made []string
+		described := func() string { return "the first request" }
 		for range 8 {
 			switch rng.IntN(12) {
 			case 0:
@@ -123,13 +123,17 @@ func TestNextRequestsAreEncodedAlike(t *testing.T) {
 					r.Messages = append(r.Messages, valid...)
 				}
 			}
-			made = append(made, fmt.Sprint(format, " ", r.Pictures, " ", len(r.Tools), "\n", histories.Render(r.Messages)))
+			earlier, now, of := described, r, format
+			now.Messages = slices.Clone(r.Messages)
+			described = func() string {
+				return fmt.Sprint(of, " ", now.Pictures, " ", len(now.Tools), "\n", histories.Render(now.Messages))
+			}
 			want, wantOmitted, err := format.EncodeRequest(r)
 			require.NoError(t, err)
 			body, omitted, next, err := format.EncodeNext(internal.Key{}, r, before)
 			require.NoError(t, err)
 			if string(want) != string(body) { // which would be described at length
-				t.Fatalf("case %d: %s\nwant %s\ngot  %s", i, strings.Join(made[max(0, len(made)-2):], "\n"), want, body)
+				t.Fatalf("case %d: %s\n%s\nwant %s\ngot  %s", i, earlier(), described(), want, body)
 			}
 			require.Equal(t, wantOmitted, omitted, "case %d", i)
 			before = next
