@@ -8,9 +8,12 @@ import (
 	"github.com/agentstate/state/internal/jsontext"
 )
 
-// changeBody gives a response a body in which some of the bytes are others. change
-// makes ready what has come and is known, and returns the rest.
-func changeBody(resp *http.Response, change func(ready, come []byte) (made, rest []byte)) {
+// change makes ready what has come and is known, and returns the rest. What it has
+// returned so far comes again, in front of the other bytes: it has the length held.
+type change func(ready, come []byte, held int) (made, rest []byte)
+
+// changeBody gives a response a body in which some of the bytes are others.
+func changeBody(resp *http.Response, change change) {
 	resp.Body = &changedBody{ReadCloser: resp.Body, change: change}
 	resp.ContentLength = -1
 	resp.Header.Del("Content-Length")
@@ -20,7 +23,7 @@ func changeBody(resp *http.Response, change func(ready, come []byte) (made, rest
 // end what is left.
 type changedBody struct {
 	io.ReadCloser
-	change func(ready, come []byte) (made, rest []byte)
+	change change
 
 	ready []byte // for the reader
 	held  []byte // what is not known yet
@@ -30,9 +33,12 @@ type changedBody struct {
 func (b *changedBody) Read(p []byte) (int, error) {
 	for len(b.ready) == 0 && b.err == nil && len(p) > 0 {
 		n, err := b.ReadCloser.Read(p)
+		come := append(b.held, p[:n]...)
 		var rest []byte
-		b.ready, rest = b.change(b.ready, append(b.held, p[:n]...))
-		b.held = append([]byte(nil), rest...)
+		b.ready, rest = b.change(b.ready, come, len(b.held))
+		if b.held = come; len(rest) < len(come) {
+			b.held = bytes.Clone(rest)
+		}
 		if b.err = err; err != nil {
 			b.ready, b.held = append(b.ready, b.held...), nil
 		}
@@ -48,8 +54,11 @@ func (b *changedBody) Read(p []byte) (int, error) {
 // withoutErrors takes "error":null out of the events of OpenAI's streams. openai-go
 // v3.98.0 takes it for an error, gives the program nothing of the event, and closes the
 // body: the answer would be recorded only if all of it had come by then.
-func withoutErrors(ready, come []byte) (made, rest []byte) {
-	end := bytes.LastIndexByte(come, '\n') + 1
+func withoutErrors(ready, come []byte, held int) (made, rest []byte) {
+	end := 0
+	if last := bytes.LastIndexByte(come[held:], '\n'); last >= 0 { // what is held is a part of a line
+		end = held + last + 1
+	}
 	if len(come)-end > lineBytes {
 		end = len(come)
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,6 +94,28 @@ func TestCommentsAreNotKept(t *testing.T) {
 		require.NotContains(t, r.Raw, "keep-alive")
 		require.Equal(t, strings.TrimSpace(a.raw(true)), strings.TrimSpace(r.Raw))
 	}
+}
+
+// What is held of a long line of a stream of OpenAI is not copied with each read.
+func TestALongLineIsHeldOnce(t *testing.T) {
+	line := `data: {"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", 1<<19) + "\"}}]}\n\n"
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	body := io.NopCloser(iotest.HalfReader(strings.NewReader(line)))
+	a := apis[0]
+	require.Equal(t, provider.OpenAI, a.format)
+	resp := post(t, answering(wire.Transport{RecordOnly: true}, http.Header{}, body), newState(t), "http://a.example"+a.pathOf(true), a.body(true))
+	got := make([]byte, 0, len(line))
+	for piece := make([]byte, 512); len(got) < len(line); {
+		n, err := resp.Body.Read(piece)
+		if got = append(got, piece[:n]...); err != nil {
+			break
+		}
+	}
+	require.NoError(t, resp.Body.Close())
+	runtime.ReadMemStats(&after)
+	require.Equal(t, line, string(got))
+	require.Less(t, int(after.TotalAlloc-before.TotalAlloc), 64*len(line))
 }
 
 // The limit counts what a compressed body contains.

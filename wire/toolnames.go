@@ -23,7 +23,7 @@ func restoreNames(resp *http.Response, names provider.ToolNames) {
 type nameRestorer provider.ToolNames
 
 // restore makes ready what has come, up to a string that may become a name.
-func (n nameRestorer) restore(ready, rest []byte) (made, held []byte) {
+func (n nameRestorer) restore(ready, rest []byte, _ int) (made, held []byte) {
 	for {
 		start := bytes.IndexByte(rest, '"')
 		if start < 0 {
