@@ -186,9 +186,12 @@ func (c *liveContent) noteStored(d contentDelta, at ledger.Position) error {
 	return nil
 }
 
-// endWrites makes further writes fail with err: they would be lost.
+// endWrites makes further writes fail with err: they would be lost. Those to the State
+// of a run that was taken over go on, since Commit refuses them.
 func (c *liveContent) endWrites(err error) {
-	inside.EndWrites(c.state, err)
+	if !errors.Is(err, ErrFenced) {
+		inside.EndWrites(c.state, err)
+	}
 	c.memory.end(err)
 	c.settings.end(err)
 	c.suspended.end(err)
