@@ -305,35 +305,36 @@ func TestHolderThatIsReplacedSaysSoWithoutRuns(t *testing.T) {
 	})
 }
 
-// Within a process, the second Manager with a name is refused as long as the first one is
-// open.
+// Within a process, a second Manager with a name is logged as long as the first one is
+// open, and has the name.
 func TestTwoManagersWithANameInOneProcess(t *testing.T) {
 	db, other := store.NewMemory(), store.NewMemory()
-	first, err := workspace.Open(t.Context(), db, &workspace.Options{Name: "desk", Run: nothing})
-	require.NoError(t, err)
-	for range 2 {
-		_, err = workspace.Open(t.Context(), db, &workspace.Options{Name: "desk", Run: nothing})
-		require.ErrorIs(t, err, workspace.ErrHolder)
-		require.ErrorContains(t, err, `workspace: another Manager has the name of the holder: "desk": this process has opened it`)
+	opened := func(on store.Store, name string) (*workspace.Manager, string) {
+		var log bytes.Buffer
+		m, err := workspace.Open(t.Context(), on, &workspace.Options{Name: name, Run: nothing, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		require.NoError(t, err)
+		return m, log.String()
 	}
+	const alarm = "another Manager has the name of the holder: \\\"desk\\\": this process has opened it"
+	first, log := opened(db, "desk")
+	require.Empty(t, log)
 	for name, on := range map[string]store.Store{"desk": other, "desk-1": db, "": db} {
 		for range 1 + len(name)%2 {
-			m, err := workspace.Open(t.Context(), on, &workspace.Options{Name: name, Run: nothing})
-			require.NoError(t, err, name)
+			m, log := opened(on, name)
+			require.Empty(t, log, name)
 			require.NoError(t, m.Close())
 		}
 	}
-	_, err = first.Handle(t.Context(), "ann", text("1"))
-	require.NoError(t, err, "the first one has lost nothing")
-	require.NoError(t, first.Close())
-	second, err := workspace.Open(t.Context(), db, &workspace.Options{Name: "desk", Run: nothing})
-	require.NoError(t, err)
-	require.NoError(t, first.Close(), "again, which frees nothing")
-	_, err = workspace.Open(t.Context(), db, &workspace.Options{Name: "desk", Run: nothing})
-	require.ErrorIs(t, err, workspace.ErrHolder)
+	second, log := opened(db, "desk")
+	require.Contains(t, log, alarm)
+	require.NoError(t, first.Close(), "which frees nothing")
+	third, log := opened(db, "desk")
+	require.Contains(t, log, alarm)
 	require.NoError(t, second.Close())
-	_, err = workspace.Open(t.Context(), db, &workspace.Options{Name: "a b"})
-	require.ErrorIs(t, err, workspace.ErrInvalid)
+	require.NoError(t, third.Close())
+	fourth, log := opened(db, "desk")
+	require.Empty(t, log)
+	require.NoError(t, fourth.Close())
 }
 
 // A store that is away for half of the TTL costs no lease, also if its answers

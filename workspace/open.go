@@ -23,9 +23,8 @@ import (
 // processes use them. It writes nothing and holds no runs: all that would write
 // returns store.ErrReadOnly.
 //
-// Open returns an error if the store refuses List and answers other calls, and
-// ErrHolder if a Manager of this process has the Name on the same store and was not
-// closed.
+// Open returns an error if the store refuses List and answers other calls. It logs if a
+// Manager of this process has the Name on the same store and was not closed.
 func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) {
 	m := &Manager{
 		core: core{db: db}, cacheSalt: rand.Text(), ledgers: map[string]*ledger.Ledger{}, localRuns: map[*Run]bool{},
@@ -61,10 +60,7 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 	m.accepting, m.refuse = context.WithCancelCause(m.ctx)
 	m.holder = newHolder(&m.core, m.opts.Name)
 	m.name = openName{db, m.opts.Name}
-	if err := m.name.take(m); err != nil {
-		m.cancel(ErrClosed)
-		return nil, err
-	}
+	taken := m.name.take(m)
 	if err = m.tryList(ctx); err == nil {
 		err = m.holder.claim(ctx)
 	}
@@ -72,6 +68,9 @@ func Open(ctx context.Context, db store.Store, opts *Options) (*Manager, error) 
 		m.name.free(m)
 		m.cancel(ErrClosed)
 		return nil, fmt.Errorf("workspace: open: %w", err)
+	}
+	if taken != nil {
+		m.raise(ctx, alarmHolderLost, "", taken)
 	}
 	if db.Durability() == store.DurabilityServer && !m.readOnly { // what is in this process is meant to end with it
 		m.raise(ctx, alarmNotDurable, "", errNotDurable)

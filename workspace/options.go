@@ -92,7 +92,7 @@ type Options struct {
 	// Manager with the name is opened, runs that the one before has left need not
 	// wait for the end of their leases. No two Managers may have the name at the
 	// same time: the first one would lose its runs, with ErrHolder, and go on under
-	// a random name. Within one process, Open returns ErrHolder for the second.
+	// a random name. Within one process, Open logs that of the second.
 	Name string
 
 	// Takeover determines what happens to the committed changes of a run that
