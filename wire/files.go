@@ -38,6 +38,14 @@ func (f files) open(
 	return shown, omitted, err
 }
 
+// mask masks the secrets in the data. The rest of a request has none by then.
+func (f files) mask(masks *state.Redactor) {
+	for id, file := range f {
+		file.Data = []byte(masks.Redact(string(file.Data)))
+		f[id] = file
+	}
+}
+
 // fill returns a body with the data in place of the marks.
 func (f files) fill(body []byte) []byte {
 	return f.replace(body, func(_ string, file runctx.File) (data, text string) {

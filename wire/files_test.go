@@ -61,6 +61,7 @@ func said(t *testing.T, id, text string, parts ...page.Part) workspace.Message {
 func filesDesk(t *testing.T, db store.Store, a api, server *recorder, transport *wire.Transport, tools ...*tool.Tool) *workspace.Manager {
 	client := newClient(t, transport)
 	m, err := workspace.Open(t.Context(), db, &workspace.Options{
+		Schema: state.MustSchema(fileCode),
 		Run: workspace.Loop(&loop.Loop{Agents: map[string]loop.Agent{"": {Tools: tools, Ask: func(ctx context.Context, _ *loop.Turn) error {
 			return callModel(ctx, client, server.URL+a.pathOf(false), a.body(false))
 		}}}}),
@@ -68,6 +69,35 @@ func filesDesk(t *testing.T, db store.Store, a api, server *recorder, transport 
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	return m
+}
+
+var fileCode = &state.Field[string]{Name: "code", Secret: true}
+
+// Secrets are masked in files as in messages, and the rest of a file stays.
+func TestSecretsInFiles(t *testing.T) {
+	const code = `tulip-4711-"window"`
+	for _, a := range apis {
+		t.Run(a.format.String(), func(t *testing.T) {
+			server := newRecorder(t, a, false)
+			m := filesDesk(t, store.NewMemory(), a, server, &wire.Transport{Redact: true})
+			require.NoError(t, m.Update(t.Context(), "ann/1", func(w *workspace.Workspace) error {
+				return fileCode.Set(w.State(), code)
+			}))
+			for _, typ := range []string{"text/plain", "application/pdf"} {
+				f := work.File{Type: typ, Name: "notes", Data: []byte("the code is " + code + ", as agreed")}
+				url, err := m.AddFile(t.Context(), "ann", f)
+				require.NoError(t, err)
+				handle(t, m, "ann/1", said(t, typ, "Read", mediaPart(f, url)))
+				body := server.bodies[len(server.bodies)-1]
+				require.NotContains(t, body, "tulip-4711")
+				require.NotContains(t, body, base64.StdEncoding.EncodeToString(f.Data))
+				masked := "the code is [SECRET], as agreed"
+				if !strings.Contains(body, masked) {
+					require.Contains(t, body, base64.StdEncoding.EncodeToString([]byte(masked)))
+				}
+			}
+		})
+	}
 }
 
 func handle(t *testing.T, m *workspace.Manager, thread string, msg workspace.Message) {
@@ -239,7 +269,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A store that does not answer is no file that is gone.
+// A file in a store that does not answer is not taken for one that is gone.
 func TestFilesOfAStoreThatIsAway(t *testing.T) {
 	a := apis[0]
 	server := newRecorder(t, a, false)

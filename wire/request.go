@@ -108,14 +108,15 @@ func (t *Transport) complete(
 		}
 		if masks != nil {
 			body = []byte(masks.Redact(string(body)))
+			s.files.mask(masks)
 		}
 	}
 	return s, t.prepareCache(ctx, format, body, behind), nil
 }
 
-// encode encodes a request, and tells of what is left out, besides what was. What it has of a
-// conversation, and the last one with a conversation of the State and its forks had, is
-// not encoded again.
+// encode encodes a request, and tells of what is left out, besides what was left. What
+// it has of a conversation, and the last one with a conversation of the State and its
+// forks had, is not encoded again.
 func (t *Transport) encode(
 	ctx context.Context, st *state.State, format *provider.Format, r provider.Request, hasConversation bool,
 	left []provider.Omission,
