@@ -115,7 +115,7 @@ func (Insider) TellLacking(st *State, told func(error)) *State {
 	return &State{handle: h}
 }
 
-// WarnLacking is TellLacking for whoever is told of a field that [Field.GetOr] reads and
+// WarnLacking is TellLacking for the one who is told of a field that [Field.GetOr] reads and
 // that the schema does not have, unless somebody else is told already.
 func (i Insider) WarnLacking(st *State) *State {
 	h := *st.on()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentstate/state/internal/cell"
 	"github.com/agentstate/state/internal/engine"
+	"github.com/agentstate/state/internal/told"
 	"github.com/agentstate/state/internal/value"
 )
 
@@ -31,8 +32,8 @@ type Schema struct {
 	access *access
 	open   bool // accepts names that it does not declare
 	limits Limits
-	given  Limits // the limits as they were declared
-	told   *toldFields
+	given  Limits      // the limits as they were declared
+	told   *told.Names // of fields that it does not have
 }
 
 // The first slots of every schema. The other fields follow in their order, and
@@ -350,7 +351,7 @@ func (s *Schema) compile() {
 	for name := range s.former {
 		s.names.add(name)
 	}
-	s.told = &toldFields{}
+	s.told = &told.Names{}
 	slots := firstSlot + len(s.fields) - 1
 	s.access = newAccess(s.team, slots+1)
 	s.keys = newKeysSpec(slots, s.access.add(slots, "", Public, Public), s.limits)

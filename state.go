@@ -73,7 +73,8 @@ func (s *State) with(b *engine.Branch) *State {
 // its writes. A handle that is already bound to an agent is narrowed to what
 // both may do, and the first agent signs. An agent outside the team, and "",
 // have no rights. If the schema has no [Team], there are no rights to restrict: every
-// agent with a name may do everything, and only signs. As is cheap: call it wherever a handle is passed on.
+// agent with a name may do everything, and only signs. As is cheap: call it wherever a
+// handle is passed on.
 func (s *State) As(agent string) *State {
 	h := *s.on()
 	if h.rights == nil {

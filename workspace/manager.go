@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentstate/state"
 	"github.com/agentstate/state/internal/bounded"
+	"github.com/agentstate/state/internal/told"
 	"github.com/agentstate/state/store"
 	"github.com/agentstate/state/workspace/internal/document"
 	"github.com/agentstate/state/workspace/internal/ledger"
@@ -46,7 +47,7 @@ type Manager struct {
 	lateWindows   sync.Map // by user: movedWindows that could not be stored because a run had begun
 	movingWindows sync.Map // the users whose windows are being moved
 	feeds         *feeds
-	unread        toldNames
+	unread        told.Names
 	name          openName
 	cacheSalt     string            // of the keys of providers' caches
 	leftCode      []<-chan struct{} // each is closed when code that was left behind ends

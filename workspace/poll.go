@@ -68,7 +68,7 @@ func (p *poll) loop() {
 }
 
 // look reads heads, and tells of those that have changed. Of heads that cannot be
-// read it tells too: whoever follows one reads it again, and knows which errors pass.
+// read it tells too: its follower reads it again, and knows which errors pass.
 func (p *poll) look(keys []string) {
 	ctx, cancel := p.m.withinStoreTimeout(p.m.ctx)
 	defer cancel()

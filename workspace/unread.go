@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/agentstate/state/internal/fault"
 	"github.com/agentstate/state/workspace/internal/document"
@@ -16,7 +15,7 @@ import (
 
 // tellUnread warns of what is stored in a document of a user and the schema does not have.
 func (m *Manager) tellUnread(user string, doc *document.Document) {
-	names := m.unread.add(doc.Unread(m.schema))
+	names := slices.DeleteFunc(doc.Unread(m.schema), func(name string) bool { return !m.unread.Add(name) })
 	if len(names) == 0 {
 		return
 	}
@@ -31,32 +30,4 @@ func (m *Manager) tellUnread(user string, doc *document.Document) {
 // tellLacking warns of a field that code reads and that the schema does not have.
 func (m *Manager) tellLacking(field string, err error) {
 	m.warnLater(m.ctx, "", alarmLacking.of(fault.Clip(field)), err)
-}
-
-// toldNames are names of which the Logger was told.
-type toldNames struct {
-	mu    sync.Mutex
-	names map[string]bool
-}
-
-// maxToldNames bounds the names that are kept.
-const maxToldNames = 1000
-
-// add returns the new ones among names.
-func (t *toldNames) add(names []string) []string {
-	if len(names) == 0 {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.names == nil {
-		t.names = map[string]bool{}
-	}
-	return slices.DeleteFunc(names, func(name string) bool {
-		told := t.names[name] || len(t.names) >= maxToldNames
-		if !told {
-			t.names[name] = true
-		}
-		return told
-	})
 }

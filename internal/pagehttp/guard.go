@@ -68,7 +68,7 @@ func NewGuard(c Config) (*Guard, error) {
 		}
 	}
 	if c.Manager.Schema(internal.Key{}).Team() == nil {
-		c.Logger.Warn(c.Package + ": the schema has no Team: whoever asks may read and write all fields, with any Agent")
+		c.Logger.Warn(c.Package + ": the schema has no Team: every user who asks may read and write all fields, with any Agent")
 	}
 	return g, nil
 }

@@ -13,8 +13,8 @@
 // their names (bloblist.go) takes little room in the head. content.go makes the
 // content of records; compaction (compact.go) replaces them by a snapshot. Blobs
 // are written and deleted in one batch with the head, so that none is left over.
-// All values may be sealed (seal.go). verify.go checks
-// everything.
+// Files of a user (filestore.go), to which messages of all threads refer, are values
+// beside the head. All values may be sealed (seal.go). verify.go checks everything.
 //
 // What has happened is told in one place, as a Notice (notice.go). It is no result of
 // the methods: a head is also seen by reads and by goroutines that watch, an error
