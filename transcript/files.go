@@ -14,8 +14,9 @@ import (
 // a run of a workspace. It is for programs that make requests without wire or an
 // adapter. The result is for one request, and not to be stored.
 //
-// A text stands for a file that the user does not have, and for the first ones if all
-// have more than 32 MiB. The error is that of a store that does not answer.
+// No secrets are masked. A text stands for a file that the user does not have, and for
+// the first ones if all have more than 32 MiB. The error is that of a store that does
+// not answer.
 func WithFiles(ctx context.Context, msgs []state.Message) ([]state.Message, error) {
 	shown, _, err := runctx.OpenFiles(ctx, msgs, func(_ string, f runctx.File) string {
 		return base64.StdEncoding.EncodeToString(f.Data)
